@@ -102,8 +102,7 @@ func TestPolicyContract(t *testing.T) {
 	}
 }
 
-// TestExplainKnowsEveryRule: each rule has a page, and the semantics
-// have theirs.
+// TestExplainKnowsEveryRule: each rule has a page, and so do the semantics.
 func TestExplainKnowsEveryRule(t *testing.T) {
 	list, errOut, code := validated(t, "rules")
 	if code != term.ExitOK {
@@ -153,8 +152,8 @@ func TestSchemaCommand(t *testing.T) {
 	}
 }
 
-// TestContractOfTestsRuns: the example of the page is a test file that
-// passes, and every field of the JSON format has its word there.
+// TestContractOfTestsRuns: the example of the page is a test file that passes, and the page
+// documents every field of the JSON format.
 func TestContractOfTestsRuns(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "examples", "trading-desk"))))

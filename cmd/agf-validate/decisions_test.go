@@ -97,7 +97,7 @@ func testTheAgeOfACopy(t *testing.T) {
 	}
 }
 
-// TestTheSchemaOfDecisionsIsPublished, byte for byte what is read by.
+// TestTheSchemaOfDecisionsIsPublished: it is byte for byte the schema that is used for reading.
 func TestTheSchemaOfDecisionsIsPublished(t *testing.T) {
 	out, _, code := validated(t, "schema", "decisions")
 	if code != term.ExitOK || out != string(resolve.ConfigJSON()) {

@@ -21,9 +21,9 @@ action_space:
   local_tools:
 `
 
-// writeFleet writes two agents of a hundred tools, half of them gated,
-// one below the other, and policies that each concern a few tools. Half
-// of the gates and every tenth policy have a bound of that height.
+// writeFleet writes two agents with a hundred tools, half of them gated, one below the other, and
+// policies that each concern a few tools. Half of the gates and every tenth policy have the given
+// bound.
 func writeFleet(files map[string]string, side string, policies, bound int) {
 	for _, id := range []string{"desk", "clerk"} {
 		var b strings.Builder

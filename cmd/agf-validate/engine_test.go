@@ -57,7 +57,7 @@ func stand(t *testing.T, dir string, files engine.Files) {
 	}
 }
 
-// sameAsCommand holds an answer to what the command prints and returns.
+// sameAsCommand compares an answer with the output and the exit code of the command.
 func sameAsCommand(t *testing.T, r engine.Request, args ...string) engine.Answer {
 	t.Helper()
 	got := r.Answer()
@@ -69,8 +69,8 @@ func sameAsCommand(t *testing.T, r engine.Request, args ...string) engine.Answer
 	return got
 }
 
-// TestEngineChecksAsTheCommand, to the byte: every example and every
-// sample of a rule, alone, with its policies, with its people, strict.
+// TestEngineChecksAsTheCommand: the output is byte for byte the same for every example and every
+// sample of a rule, alone, with its policies, with its people, and strict.
 func TestEngineChecksAsTheCommand(t *testing.T) {
 	findings := 0
 	for name, files := range folders(t) {
@@ -98,8 +98,7 @@ func TestEngineChecksAsTheCommand(t *testing.T) {
 	}
 }
 
-// TestEngineChecksWithoutPolicies: a directory that holds none, or one
-// with nearly the right name.
+// TestEngineChecksWithoutPolicies: the directory has no policies, or its name is slightly wrong.
 func TestEngineChecksWithoutPolicies(t *testing.T) {
 	for _, files := range []engine.Files{
 		{"desk.agf.yaml": []byte(testfiles.Agent)},
@@ -116,7 +115,7 @@ func TestEngineChecksWithoutPolicies(t *testing.T) {
 	}
 }
 
-// changed is a version with one text in the place of another.
+// changed returns a version in which one text is replaced.
 func changed(t *testing.T, files engine.Files, file, old, new string) engine.Files {
 	t.Helper()
 	out := engine.Files{}
@@ -131,8 +130,8 @@ func changed(t *testing.T, files engine.Files, file, old, new string) engine.Fil
 	return out
 }
 
-// TestEngineComparesAsTheCommand, to the byte: examples that change,
-// and the bad sample of every rule with its good one.
+// TestEngineComparesAsTheCommand: the output is byte for byte the same for examples that change,
+// and for the bad sample of every rule with its good one.
 func TestEngineComparesAsTheCommand(t *testing.T) {
 	all := folders(t)
 	desk := all["examples/trading-desk"]
@@ -163,7 +162,7 @@ func TestEngineComparesAsTheCommand(t *testing.T) {
 	}
 }
 
-// TestEngineAsksAsTheCommand, to the byte.
+// TestEngineAsksAsTheCommand: the output is byte for byte the same.
 func TestEngineAsksAsTheCommand(t *testing.T) {
 	files := filesBelow(t, wholeTree+"/examples/trading-desk")
 	t.Chdir(t.TempDir())

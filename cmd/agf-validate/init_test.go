@@ -16,9 +16,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// TestInitGatesWhateverIsOffered: whatever tools are called and say of
-// themselves, init either writes nothing, or files without a finding in
-// which every call of every tool asks.
+// TestInitGatesWhateverIsOffered: for any names and descriptions of tools, init either writes
+// nothing, or files without a finding in which every call of every tool asks.
 func TestInitGatesWhateverIsOffered(t *testing.T) {
 	name := rapid.OneOf(
 		rapid.StringMatching(`[a-z]{1,6}(_[a-z0-9]{1,4}){0,2}`),

@@ -130,8 +130,8 @@ func (c *comments) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestGitHubActionTellsWhatAChangeAsks: one comment, kept up to date, a
-// summary, annotations and SARIF; what asks less fails.
+// TestGitHubActionTellsWhatAChangeAsks: the action writes one comment that it keeps up to date, a
+// summary, annotations and SARIF. A change that asks less fails.
 func TestGitHubActionTellsWhatAChangeAsks(t *testing.T) {
 	r := newRepository(t)
 	api := &comments{bodies: []string{"a person's"}}
@@ -184,8 +184,8 @@ func TestGitHubActionTellsWhatAChangeAsks(t *testing.T) {
 	}
 }
 
-// TestGitHubActionWithoutRightsStillChecks: the comment is left out, with
-// a warning. Words in inputs are no code.
+// TestGitHubActionWithoutRightsStillChecks: the comment is left out, with a warning. Inputs are not
+// executed as code.
 func TestGitHubActionWithoutRightsStillChecks(t *testing.T) {
 	r := newRepository(t)
 	r.write("agents/desk.agf.yaml", strings.Replace(committedDesk, "gt: 10", "gt: 5", 1))
@@ -215,8 +215,8 @@ func TestGitHubActionWithoutRightsStillChecks(t *testing.T) {
 	}
 }
 
-// TestGitHubActionIsWhole: what the steps run is there, and every input
-// that the script reads is handed to it.
+// TestGitHubActionIsWhole: the files that the steps run exist, and every input that the script
+// reads is passed to it.
 func TestGitHubActionIsWhole(t *testing.T) {
 	action := readYAML(t, "../../integrations/github/action.yml")
 	script, err := os.ReadFile("../../integrations/github/check.sh")
@@ -284,7 +284,7 @@ func TestGitLabJobRuns(t *testing.T) {
 	}
 }
 
-// TestHooksNameTheFiles: pre-commit hands over what agf-validate checks.
+// TestHooksNameTheFiles: pre-commit passes the files that agf-validate checks.
 func TestHooksNameTheFiles(t *testing.T) {
 	for _, hook := range readYAML(t, "../../.pre-commit-hooks.yaml").Items {
 		count := `printf '%s\n' a.agf.yaml b/c.policy.yml x.agf.json values.yaml | grep -cE "$1"`

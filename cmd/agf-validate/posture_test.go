@@ -18,7 +18,8 @@ func TestPostureContractNamesEveryFlagAndFormat(t *testing.T) {
 	}
 }
 
-// TestPostureContractNamesEveryColumn of the table that scripts read.
+// TestPostureContractNamesEveryColumn: the page documents every column of the table that scripts
+// read.
 func TestPostureContractNamesEveryColumn(t *testing.T) {
 	out, errOut, _ := inRoot(t, "posture", "--format", "csv", "examples/trading-desk")
 	head, _, _ := strings.Cut(out, "\n")

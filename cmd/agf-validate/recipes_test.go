@@ -19,7 +19,7 @@ import (
 
 const guideFile = "../../docs/guides/ci.md"
 
-// guideBlock is the block of the guide that holds a text.
+// guideBlock returns the block of the guide that contains a text.
 func guideBlock(t *testing.T, holds string) string {
 	t.Helper()
 	guide := string(must.Get(os.ReadFile(guideFile))(t))
@@ -100,7 +100,7 @@ type mistake struct {
 	unread               bool   // nothing can be compared, which is exit code 2
 }
 
-// mistakes has one of each kind. The first changes nothing.
+// mistakes returns one mistake of each kind. The first one changes nothing.
 func mistakes() []mistake {
 	return []mistake{
 		{name: "clean", file: "people.yaml", old: "risk: {}", new: "risk: {}"},
@@ -153,8 +153,8 @@ func (m mistake) make(r *repository) {
 	r.git("-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--allow-empty", "-qm", m.name)
 }
 
-// recipe runs one integration on a repository, and returns its exit code
-// and all that people see.
+// recipe runs one integration on a repository, and returns its exit code and all output that people
+// see.
 type recipe struct {
 	compares bool
 	run      func(r *repository) (int, string)
@@ -343,8 +343,8 @@ func wellFormed(format, out string) error {
 	return nil
 }
 
-// TestRecipesNameNoMovingRevision: what `@main` or `@latest` is tomorrow
-// is not what was read today.
+// TestRecipesNameNoMovingRevision: the content of `@main` or `@latest` may change after it was
+// reviewed.
 func TestRecipesNameNoMovingRevision(t *testing.T) {
 	moving := regexp.MustCompile(`@(main|master|latest|HEAD)\b|\brev: *['"]?(main|master|HEAD)\b|` +
 		`_VERSION: *['"]?(latest|main)\b|/assent/(main|master)/|\bref: *['"]?(main|master)\b`)

@@ -28,7 +28,8 @@ func TestReplayContractNamesEveryFlag(t *testing.T) {
 	testfiles.CheckFlags(t, "replay.md", program{}.replayCommand().Flags().FlagUsages())
 }
 
-// TestReplayContractNamesEveryField of the JSON format, and every form.
+// TestReplayContractNamesEveryField: the page documents every field of the JSON format, and every
+// form.
 func TestReplayContractNamesEveryField(t *testing.T) {
 	page := testfiles.Contract(t, "replay.md")
 	out, errOut, code := inRoot(
@@ -66,8 +67,8 @@ func TestReplayContractExample(t *testing.T) {
 	}
 }
 
-// TestReplayReadsWhatTheServiceWrites: the types of entries are those
-// of the asking half, which agf-validate does not link.
+// TestReplayReadsWhatTheServiceWrites: the types of entries equal those of package approval, which
+// agf-validate does not link.
 func TestReplayReadsWhatTheServiceWrites(t *testing.T) {
 	text, err := os.ReadFile("../../lint/replay/ledger.go")
 	must.Do(t, err)

@@ -6,8 +6,8 @@ import (
 	"github.com/assent-dev/assent/posture"
 )
 
-// TestDiffIsWordedForReviewers: fields have words, lists of people only
-// what changed, and what is most dangerous comes first.
+// TestDiffIsWordedForReviewers: fields are described in words, lists of people show only changes,
+// and the most dangerous change comes first.
 func TestDiffIsWordedForReviewers(t *testing.T) {
 	for want, c := range map[string]posture.Change{
 		"loosens: standing approvals: forbidden → as the service is set": {

@@ -29,9 +29,8 @@ func static(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// TestLinksOnlyWhatChecksFiles: no server, client, store or protocol is
-// behind a check of files. Other programs are run for one thing: `diff`
-// has git read revisions.
+// TestLinksOnlyWhatChecksFiles: the validator links no server, client, store or protocol. It runs
+// another program for one purpose: `diff` runs git to read revisions.
 func TestLinksOnlyWhatChecksFiles(t *testing.T) {
 	const ours = "github.com/assent-dev/assent/"
 	linked := strings.Fields(static(t, "list", "-deps", "."))

@@ -29,8 +29,7 @@ func TestHugeFileIsRefused(t *testing.T) {
 	}
 }
 
-// TestOrderOfReportsIsTheOrderOfTheWalk: however many workers, output
-// is the same bytes.
+// TestOrderOfReportsIsTheOrderOfTheWalk: the output is the same for any number of workers.
 func TestOrderOfReportsIsTheOrderOfTheWalk(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 300 {
@@ -64,7 +63,8 @@ func TestOrderOfReportsIsTheOrderOfTheWalk(t *testing.T) {
 	}
 }
 
-// TestProgress is for terminals, for long walks, and leaves nothing behind.
+// TestProgress: progress is printed only on terminals and for long walks, and is removed at the
+// end.
 func TestProgress(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out, true)
@@ -134,7 +134,7 @@ func TestColourIsForTerminalsOnly(t *testing.T) {
 	}
 }
 
-// TestAFileIsCheckedOnce, however many arguments lead to it.
+// TestAFileIsCheckedOnce: this holds if several arguments lead to the same file.
 func TestAFileIsCheckedOnce(t *testing.T) {
 	dir := t.TempDir()
 	agent := testfiles.Write(t, filepath.Join(dir, "sub", "a.agf.yaml"), testfiles.Agent)
@@ -144,8 +144,7 @@ func TestAFileIsCheckedOnce(t *testing.T) {
 	}
 }
 
-// TestCompletion: shells are offered the values of flags and the ids of
-// rules.
+// TestCompletion: shells complete the values of flags and the ids of rules.
 func TestCompletion(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -192,10 +191,9 @@ const (
 		"approval: true}]\n"
 )
 
-// TestABrokenPolicyIsAFindingInEveryFormat: of a directory of
-// --policies too, with its line, whether or not it is named itself. The
-// other files are checked, and no reference to a policy that is only
-// broken is reported as missing.
+// TestABrokenPolicyIsAFindingInEveryFormat: a broken policy in a directory of --policies is reported
+// with its line, whether or not it is also named as a path. The other files are checked, and
+// references to a policy that is only broken are not reported as missing.
 func TestABrokenPolicyIsAFindingInEveryFormat(t *testing.T) {
 	tree(t, map[string]string{
 		"agents/desk.agf.yaml":        deskNames + "x: 1\n",
@@ -264,8 +262,8 @@ func TestABrokenPolicyIsAFindingInEveryFormat(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrongWithAShelfIsAFinding: repeated names, near
-// misses of names, an empty or missing directory.
+// TestWhatIsWrongWithAShelfIsAFinding: duplicate names, misspelt names, and an empty or missing
+// directory.
 func TestWhatIsWrongWithAShelfIsAFinding(t *testing.T) {
 	tree(t, map[string]string{
 		"desk.agf.yaml":        testfiles.Agent,
@@ -336,8 +334,8 @@ const (
 	brokenPeople = "schema_version: \"1.0.0\"\npeople: [{id: mara, nmae: Mara}]\n"
 )
 
-// TestPeopleAreCheckedAsPeople: by content, under any name
-// that is given, and in directories as people.yaml.
+// TestPeopleAreCheckedAsPeople: named files are recognised by their content, and files in
+// directories by the name people.yaml.
 func TestPeopleAreCheckedAsPeople(t *testing.T) {
 	tree(t, map[string]string{
 		"good/people.yaml":     soundPeople,
@@ -389,8 +387,8 @@ func TestPeopleAreCheckedAsPeople(t *testing.T) {
 	}
 }
 
-// TestGroupsAndStagesAreHeldAgainstThePeople of --people: a
-// misspelt group, and more people than a group has.
+// TestGroupsAndStagesAreHeldAgainstThePeople: --people reports a misspelt group, and a stage that
+// needs more people than the group has.
 func TestGroupsAndStagesAreHeldAgainstThePeople(t *testing.T) {
 	tree(t, map[string]string{
 		"people.yaml": "schema_version: \"1.0.0\"\npeople: [{id: mara, groups: [sre]}, {id: omar, groups: [sre]}]\n",
@@ -415,8 +413,8 @@ rules:
 	}
 }
 
-// TestARuleThatMeetsNothingIsAFinding when agents and policies
-// are checked together; alone a policy is not judged.
+// TestARuleThatMeetsNothingIsAFinding: this holds if agents and policies are checked together. A
+// policy alone is not judged.
 func TestARuleThatMeetsNothingIsAFinding(t *testing.T) {
 	const named = testfiles.Agent + "constraints: {governance_policies: [{policy_ref: acme.sound}]}\n"
 	tree(t, map[string]string{
@@ -466,8 +464,8 @@ func TestAMisspeltCommandIsNoFile(t *testing.T) {
 	}
 }
 
-// TestTheHintForAVersionLeadsToTheRightValue at once, in all
-// three kinds of files.
+// TestTheHintForAVersionLeadsToTheRightValue: following the hint once is enough in all three kinds
+// of files.
 func TestTheHintForAVersionLeadsToTheRightValue(t *testing.T) {
 	tree(t, map[string]string{
 		"a.agf.yaml":    strings.Replace(testfiles.Agent, `"1.0.0"`, "1.0", 1),
@@ -486,7 +484,7 @@ func TestTheHintForAVersionLeadsToTheRightValue(t *testing.T) {
 	}
 }
 
-// TestNearestWordsOfFieldsAndValues that people write from memory.
+// TestNearestWordsOfFieldsAndValues: suggestions for names that people write from memory.
 func TestNearestWordsOfFieldsAndValues(t *testing.T) {
 	tree(
 		t,
@@ -517,7 +515,7 @@ action_space:
 	}
 }
 
-// TestEveryHelpURILeadsToAPage of the repository.
+// TestEveryHelpURILeadsToAPage: each page exists in the repository.
 func TestEveryHelpURILeadsToAPage(t *testing.T) {
 	docs, err := filepath.Abs(filepath.Join(testfiles.Root(t), "docs", "rules"))
 	must.Do(t, err)

@@ -10,9 +10,9 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
-// TestThePageOfAgentsSaysWhatTheAPISays: a person at the inbox sees
-// what a token of the tenant sees, and what is wrong with the files;
-// both change with the files, without a restart.
+// TestThePageOfAgentsSaysWhatTheAPISays: the inbox shows a person the same information as a token
+// of the tenant gets, including the errors in the files. Both change with the files without a
+// restart.
 func TestThePageOfAgentsSaysWhatTheAPISays(t *testing.T) {
 	t.Parallel()
 	h := &reloading{testServer: withFiles(t, deskFiles()), t: t}

@@ -75,9 +75,9 @@ func answering(t *testing.T) *testServer {
 	return startWith(t, h, func(c *config.Serve) { c.Tenants[0].Policies = []string{h.dir} })
 }
 
-// TestTheTerminalHidesAndSaysWhatItHides: at any depth, in the
-// parent's input, in the list of standing approvals; and it refuses
-// what a policy forbids to approve unseen.
+// TestTheTerminalHidesAndSaysWhatItHides: values are hidden at any depth, in the parent's input and
+// in the list of standing approvals, with a note. The command refuses an approval that a policy
+// forbids without seeing the values.
 func TestTheTerminalHidesAndSaysWhatItHides(t *testing.T) {
 	h := answering(t)
 	vault := h.ask(t, `{"kind":"tool","tool":"vault","args":{"path":"p","auth":[{"secret":"hunter2"}]}}`)
@@ -166,8 +166,8 @@ func TestEditPrintsAllThatItApproves(t *testing.T) {
 	}
 }
 
-// TestTheTerminalSaysWhoIsCalledIn: when, and what they may
-// do; whose words the message is; why the rule asked.
+// TestTheTerminalSaysWhoIsCalledIn: the terminal shows when people are called in and what they may
+// do, whose words the message is, and why the rule asked.
 func TestTheTerminalSaysWhoIsCalledIn(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"wire","args":{"amount":25000}}`)
@@ -206,9 +206,8 @@ func TestTheTerminalSaysWhatNobodyCanFill(t *testing.T) {
 	}
 }
 
-// TestTheTerminalListsWhatWaits: --mine holds what the
-// person's answer would change, and watch offers to approve nothing
-// else.
+// TestTheTerminalListsWhatWaits: --mine lists the requests that the person's answer would change,
+// and watch offers only those for approval.
 func TestTheTerminalListsWhatWaits(t *testing.T) {
 	h := answering(t)
 	wire := h.ask(t, `{"kind":"tool","tool":"wire","args":{"amount":25000}}`)
@@ -252,8 +251,7 @@ func TestHooksCanStopOnTwo(t *testing.T) {
 	ask(1, "--denied-exit-code", "2", "--", "sh", "-c", "exit 1") // the command's own code stays its own
 }
 
-// TestTerminalsAreTold: a command that waits for what is
-// typed says so.
+// TestTerminalsAreTold: a command that waits for typed input prints that.
 func TestTerminalsAreTold(t *testing.T) {
 	h := answering(t)
 	holds(
@@ -265,8 +263,8 @@ func TestTerminalsAreTold(t *testing.T) {
 	holds(t, h.prints(t, "runtime", term.ExitFailure, "request", "--agent", "desk"), "type one call as JSON")
 }
 
-// TestTheCallStandsBesideTheConfirmation: what was printed
-// above may have left the screen.
+// TestTheCallStandsBesideTheConfirmation: the call is printed again there, because the earlier
+// output may have left the screen.
 func TestTheCallStandsBesideTheConfirmation(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1,"text":"`+strings.Repeat("x ", 300)+`"}}`)
@@ -275,7 +273,7 @@ func TestTheCallStandsBesideTheConfirmation(t *testing.T) {
 	holds(t, end, `tool trade`, `{"n":1,"text":"x x x`, "type ")
 }
 
-// TestAnEditedCallIsToldFromAnother: the answer says what to do.
+// TestAnEditedCallIsToldFromAnother: the answer explains what to do.
 func TestAnEditedCallIsToldFromAnother(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)

@@ -29,8 +29,8 @@ import (
 	"github.com/assent-dev/assent/server/notify/webhook"
 )
 
-// TestDrain: after the signal a long poll ends with an answer instead of
-// being cut off, nothing new is taken, and everything is sealed.
+// TestDrain: after the signal a long poll ends with an answer instead of being cut off, new
+// requests are refused, and everything is sealed.
 func TestDrain(t *testing.T) {
 	h := startWith(t, withFiles(t, deskFiles()), func(c *config.Serve) { c.MetricsListen = "127.0.0.1:0" })
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
@@ -70,8 +70,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestWebhookFromTheConfiguration: what the file names hears of a
-// request, signed.
+// TestWebhookFromTheConfiguration: the configured webhook gets a signed notification of a request.
 func TestWebhookFromTheConfiguration(t *testing.T) {
 	t.Parallel()
 	heard := make(chan error, 10)
@@ -111,7 +110,7 @@ func TestWebhookFromTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestStartRefuses what is wrong outside, before it answers.
+// TestStartRefuses: errors in the environment are found before the server answers.
 func TestStartRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

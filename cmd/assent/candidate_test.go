@@ -49,7 +49,7 @@ func askedAt(t *testing.T, example, candidate string) (*testServer, []string) {
 	return h, out
 }
 
-// compared waits until so many calls were compared.
+// compared waits until a number of calls were compared.
 func (h *testServer) compared(t *testing.T, calls int) openapi.Candidate {
 	t.Helper()
 	return testwait.Value(t, "the calls are compared", func() (openapi.Candidate, bool) {
@@ -85,7 +85,7 @@ func TestACandidateChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// candidateServer is a server whose candidate lets trades go unasked.
+// candidateServer starts a server whose candidate allows trades without asking.
 func candidateServer(t *testing.T, text string) *testServer {
 	t.Helper()
 	h := withFiles(t, deskFiles())
@@ -106,8 +106,8 @@ func (h *testServer) tells(t *testing.T, args ...string) (out, errOut string, ex
 	return ran("", append([]string{"candidate", "--server", h.ready.API, "--token-file", file}, args...)...)
 }
 
-// TestAssentCandidate: the command shows what would go unasked, and
-// what people denied, and its exit code says so.
+// TestAssentCandidate: the command shows which calls would run without asking, and which ones
+// people denied, and its exit code reflects that.
 func TestAssentCandidate(t *testing.T) {
 	h := candidateServer(t, strings.Replace(testAgent, ", approval: true", "", 1))
 	if out, _, exit := h.tells(t); exit != 0 || !strings.Contains(out, "No call was compared yet.") {
@@ -154,7 +154,7 @@ func TestAssentCandidate(t *testing.T) {
 	}
 }
 
-// quotes has a call decided.
+// quotes has a call decided that needs no approval.
 func (h *testServer) quotes(t *testing.T) {
 	t.Helper()
 	call := []byte(`{"kind":"tool","tool":"quote"}`)
@@ -202,7 +202,7 @@ func TestNoCandidate(t *testing.T) {
 	}
 }
 
-// TestCheckReadsTheCandidate: serve --check says what is wrong with it.
+// TestCheckReadsTheCandidate: serve --check reports errors in the candidate.
 func TestCheckReadsTheCandidate(t *testing.T) {
 	dir := t.TempDir()
 	files := deskFiles()

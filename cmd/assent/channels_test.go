@@ -8,8 +8,7 @@ import (
 	"github.com/assent-dev/assent/server/notify/slack"
 )
 
-// TestSlackPaths: names that make the same address, or none, are
-// refused at the start.
+// TestSlackPaths: names that result in the same address, or in none, are refused at the start.
 func TestSlackPaths(t *testing.T) {
 	for _, c := range []struct {
 		names []string

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 )
 
-// TestAssentContract: the page names every command with every flag of its.
+// TestAssentContract: the page lists every command with all of its flags.
 func TestAssentContract(t *testing.T) {
 	text := testfiles.Contract(t, "assent.md")
 	var walk func(*cobra.Command)

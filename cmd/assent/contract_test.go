@@ -38,8 +38,8 @@ func block(t *testing.T, page, language string) string {
 	return text
 }
 
-// script makes the example into a test: lines below a command are in
-// its output or among its errors.
+// script converts the example to a test: lines below a command must be in its output or error
+// output.
 func script(example string) string {
 	var out strings.Builder
 	for _, step := range strings.Split("\n"+example, "\n$ ")[1:] {
@@ -66,7 +66,7 @@ func script(example string) string {
 	return out.String()
 }
 
-// check is the command that looks for a line of the example.
+// check is the command that searches for a line of the example.
 func check(line string) string {
 	name := regexp.MustCompile(`\{([A-Z]+)\}`)
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*")

@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 )
 
-// TestOneDocumentCostsLittle: whatever a hook or `assent decide` reads
-// costs a second of CPU and 64 MB more than a small call at most.
+// TestOneDocumentCostsLittle: the input of a hook or of `assent decide` costs at most a second of
+// CPU time and 64 MB more than a small call.
 func TestOneDocumentCostsLittle(t *testing.T) {
 	const n = 128 << 10
 	each := func(unit string) string { return strings.Repeat(unit, n/len(unit)) }

@@ -63,7 +63,7 @@ func (h *reloading) agents() (out openapi.Agents) {
 	return out
 }
 
-// decides is the outcome of a call, and the digest that it names.
+// decides returns the outcome of a call, and the digest in the decision.
 func (h *reloading) decides(call string) (outcome, digest, text string) {
 	h.t.Helper()
 	_, text = posted(h.t, h.ready.API+"/v1/agents/desk/decide", h.token["runtime"], call)
@@ -73,7 +73,7 @@ func (h *reloading) decides(call string) (outcome, digest, text string) {
 	return d.Outcome, d.Configuration, text
 }
 
-// inForce waits until a text of the file is what decides.
+// inForce waits until a text of the file is in force.
 func (h *reloading) inForce(text string) (digest string) {
 	h.t.Helper()
 	c, findings := resolve.ParseConfig(h.file, []byte(text))
@@ -163,8 +163,8 @@ func TestTheConfigurationIsReloadedByARunningService(t *testing.T) {
 	}
 }
 
-// entries waits for so many entries about the configuration, and wants
-// words in the last.
+// entries waits for a number of entries about the configuration, and checks that the last one
+// contains some words.
 func (h *reloading) entries(n int, words ...string) (last string) {
 	h.t.Helper()
 	var all []string
@@ -182,9 +182,8 @@ func (h *reloading) entries(n int, words ...string) (last string) {
 	return last
 }
 
-// TestTheRegistryOfAReloadedConfiguration: another registry decides
-// once it has answered, and is asked again from then on; one that can't
-// be reached leaves the one before in force.
+// TestTheRegistryOfAReloadedConfiguration: a new registry is used once it has answered, and is
+// polled from then on. If it can't be reached, the previous one stays in force.
 func TestTheRegistryOfAReloadedConfiguration(t *testing.T) {
 	t.Parallel()
 	h := newReloading(t, "policies: [rules]\n", map[string]string{

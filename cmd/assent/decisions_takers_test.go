@@ -23,19 +23,18 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
-// taker is a command that compiles plans, and so takes a decision
-// configuration.
+// taker is a command that compiles plans, and therefore reads a decision configuration.
 type taker struct {
 	command string   // as people type it
 	flag    string   // that names the file
 	sites   []string // where it compiles
-	// run runs it by a file, and returns what it says.
+	// run runs the command with a file, and returns its output.
 	run   func(t *testing.T, file string) string
 	text  string // of a file whose effect is seen; "": loud
 	shows string // what it says by that text, and not by {}; "": it only reads it
 }
 
-// loud is a decision configuration whose effect is seen.
+// loud is a decision configuration with a visible effect.
 const loud = "undeclared: ask\napprove_on_timeout: true\npolicies: [rules]\n"
 
 // takers lists all commands that decide.
@@ -176,8 +175,8 @@ func hookTakers(sites ...string) (all []taker) {
 	return all
 }
 
-// exampleTaker is an example with a plan. Its policies are its own, so
-// it takes a file without any.
+// exampleTaker is an example that compiles a plan. It has its own policies, so its configuration
+// names none.
 func exampleTaker(name, site string, args ...string) taker {
 	return taker{
 		command: "example " + name,
@@ -198,8 +197,7 @@ func exampleTaker(name, site string, args ...string) taker {
 	}
 }
 
-// notTakers compile a plan that no owner chooses about, each with the
-// reason why.
+// notTakers compile a plan to which no owner's configuration applies, each with the reason.
 func notTakers() map[string]string {
 	return map[string]string{
 		"server/administration.compile":          "acts of administrators: no agent has a file there, and nothing loosens it",
@@ -258,9 +256,8 @@ func TestEveryCommandThatDecidesTakesTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestEveryPlaceThatCompilesIsInTheTable: whatever compiles a plan is
-// behind a command that takes the file, and every command with policies
-// is in the table.
+// TestEveryPlaceThatCompilesIsInTheTable: every function that compiles a plan belongs to a command
+// that reads the file, and every command with policies is in the table.
 func TestEveryPlaceThatCompilesIsInTheTable(t *testing.T) {
 	var known, commands []string
 	for _, c := range takers() {
@@ -311,8 +308,8 @@ func undeciding() map[string]string {
 	}
 }
 
-// compiling are the functions of the repository, without its tests,
-// that call resolve.Compile or plans.Load.
+// compiling returns the functions of the repository, without tests, that call resolve.Compile or
+// plans.Load.
 func compiling(t *testing.T) []string {
 	t.Helper()
 	const top = "../.."

@@ -32,8 +32,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// choosing is an agent on which every field of a decision configuration
-// can be seen.
+// choosing is an agent for which every field of a decision configuration has a visible effect.
 const choosing = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Trades}
 interface: {input: {type: object}, output: {type: object}}
@@ -306,8 +305,7 @@ func chosenIn(t *testing.T, text string) string {
 	return fmt.Sprint(d.Outcome, reasons, d.Configuration != "", d.Configuration)
 }
 
-// servedBy runs the service on a directory for one call, and tells its
-// decision and its agents.
+// servedBy runs the service on a directory for one call, and returns its decision and its agents.
 func servedBy(t *testing.T, dir, call string) (decision, agents string) {
 	t.Helper()
 	cfg, said, err := configured(t, dir)
@@ -354,7 +352,7 @@ func bundleOf(t *testing.T, dir string) http.Handler {
 	return policyhttp.NewHandler(bundle.Bytes())
 }
 
-// guarded wants a token.
+// guarded requires a token.
 func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer sesame" {
@@ -493,8 +491,8 @@ func TestARegistryThatGoesAway(t *testing.T) {
 	}
 }
 
-// TestServeTellsWhatTheOwnerChose: in its log, loudly where silence is
-// consent; in the ledger; and to those who wait.
+// TestServeTellsWhatTheOwnerChose: the configuration is in the log, with a warning if approval by
+// timeout is on, in the ledger, and in the answers to pending requests.
 func TestServeTellsWhatTheOwnerChose(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -155,7 +155,7 @@ func answersInClient(t *testing.T, w *entrances, who string, r *approval.Request
 	return ""
 }
 
-// edited are other arguments for a request: no two edits are the same.
+// edited returns other arguments for a request. No two edits are the same.
 func (w *entrances) edited(r *approval.Request) string {
 	return strings.Replace(string(r.Current().Call.Args), "{", fmt.Sprintf(`{"edit":%d,`, w.words.Add(1)), 1)
 }
@@ -208,8 +208,7 @@ func seal(page string) string {
 	return found[1]
 }
 
-// sealsTaken are the seals of pages that were shown, by who saw them,
-// the request and its version.
+// sealsTaken holds the seals of pages, by the person who saw them, the request and its version.
 type sealsTaken struct {
 	mu sync.Mutex
 	of map[string]string
@@ -251,8 +250,7 @@ func (w *entrances) form(who string, r *approval.Request) url.Values {
 	}
 }
 
-// submits posts a form once its page may be answered, and returns what
-// follows.
+// submits posts a form once its page may be answered, and returns the next page.
 func (v *visitor) submits(path string, form url.Values) string {
 	v.t.Helper()
 	var told string
@@ -302,7 +300,7 @@ func previews(t *testing.T, w *entrances, who string, r *approval.Request) {
 	w.seals.take(who, r, seal(v.submits("/requests/"+r.ID+"/edit", form)))
 }
 
-// editOf are the arguments that a person's page showed and that they confirm.
+// editOf returns the call's arguments with the request's version added, as an approver's edit.
 func (w *entrances) editOf(r *approval.Request) string {
 	return strings.Replace(string(r.Current().Call.Args), "{", fmt.Sprintf(`{"version":%d,`, r.Version), 1)
 }
@@ -390,7 +388,7 @@ func newSlackPeer(t *testing.T) *slackPeer {
 	return p
 }
 
-// messagesOf is the id of the direct messages with a user.
+// messagesOf returns the id of the direct messages with a user.
 func messagesOf(user string) string { return "D0" + strings.TrimPrefix(user, "U0") }
 
 // button waits until a message shows a button for a request, and
@@ -407,7 +405,7 @@ func (p *slackPeer) button(t *testing.T, action string, r *approval.Request) (va
 	return value, channel
 }
 
-// response is a response URL of its own.
+// response returns a new response URL.
 func (p *slackPeer) response() (path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -471,22 +469,21 @@ func clicksChoice(t *testing.T, w *entrances, who string, r *approval.Request) s
 	return w.clicks(t, who, "assent_choose_0", r)
 }
 
-// submitsDenial posts the form for the reason, which is not even opened
-// for people who may not answer.
+// submitsDenial posts the form for the reason, which doesn't open for people who may not answer.
 func submitsDenial(t *testing.T, w *entrances, who string, r *approval.Request) string {
 	return w.submits(t, who, "assent_deny", r, map[string]any{
 		"reason": map[string]any{"reason": map[string]string{"value": "not now"}},
 	})
 }
 
-// submitsText is submitsDenial for the form of a question for a text.
+// submitsText is like submitsDenial for the form of a question for a text.
 func submitsText(t *testing.T, w *entrances, who string, r *approval.Request) string {
 	return w.submits(t, who, "assent_answer", r, map[string]any{
 		"field_0": map[string]any{"value": map[string]string{"value": "12a"}},
 	})
 }
 
-// submits posts the form that a button opens: both have one name.
+// submits posts the form that a button opens. The form and the button have the same name.
 func (w *entrances) submits(t *testing.T, who, form string, r *approval.Request, values map[string]any) string {
 	path := w.slack.response()
 	ticket, channel := w.slack.button(t, form, r)

@@ -26,14 +26,14 @@ type wayToAsk struct {
 	name  string
 	token string   // who asks, as the request must say
 	sites []string // where the product says who asks, and what
-	// question: what is asked takes one answer of anybody in the group,
-	// so it has no second seat.
+	// question: the entrance asks a question, which any single member of the group answers, so
+	// there is no second seat.
 	question bool
 	// administers: an administrative act, which has no principal; its agent has no file.
 	administers bool
 	// unnamed: the call names no principal.
 	unnamed bool
-	// single: no asker of this entrance makes an approval of two people.
+	// single: no asker of this entrance can require two approvals.
 	single bool
 	ask    func(t *testing.T, w *entrances, c askedCall)
 }
@@ -160,7 +160,7 @@ func waysToAsk() []wayToAsk {
 	}
 }
 
-// overHTTP posts the request as anybody would.
+// overHTTP posts the request to the API.
 func overHTTP(t *testing.T, w *entrances, c askedCall) {
 	body := `{"call":` + string(c.text("restart")) + `}`
 	status := w.runtime.post(t, w.ready.API+"/v1/agents/desk/requests", w.token["rt-mara"], body)
@@ -200,7 +200,7 @@ func byCommand(t *testing.T, w *entrances, c askedCall) {
 	}
 }
 
-// byHook has the hook of a coding agent ask.
+// byHook asks through the hook of a coding agent.
 func byHook(t *testing.T, w *entrances, c askedCall) {
 	screen := &terminal{in: strings.NewReader(hookDocs()["codex"](toolCall{"restart", c.args(), c.word}))}
 	args := []string{"hook", "codex", "--agent", "desk", "--wait", "0s", "--principal", c.principal}
@@ -209,8 +209,7 @@ func byHook(t *testing.T, w *entrances, c askedCall) {
 	}
 }
 
-// byHookAlone asks in the store of the service, as a hook on its
-// machine would.
+// byHookAlone asks directly in the store of the service, like a hook on its machine.
 func byHookAlone(t *testing.T, w *entrances, c askedCall) {
 	at := func(name string) string { return filepath.Join(w.dir, name) }
 	cfg, err := config.Reader{}.Hook(config.HookFlags{
@@ -240,8 +239,7 @@ func (c askedCall) verdict() hold.Verdict {
 	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: c.resolved()}
 }
 
-// embedded are the people of agent desk, as a program has them that has
-// the service in itself.
+// embedded returns the people of agent desk for a program that embeds the service.
 func (w *entrances) embedded() hold.People {
 	return hold.Service(w.replica.service, w.replica.store, hold.Place{Tenant: "default", Agent: "desk"})
 }
@@ -254,7 +252,7 @@ func heldByClient(t *testing.T, w *entrances, c askedCall) {
 	opens(t, client.Holder(w.client(t, "rt-mara"), "desk"), c)
 }
 
-// opens has an agent's run hold a call.
+// opens asks through an agent's run that holds a call.
 func opens(t *testing.T, h hold.Holder, c askedCall) {
 	if stands, err := h.Open(t.Context(), c.word, c.verdict()); err != nil || stands.State != hold.Pending {
 		t.Fatalf("%+v, %v", stands, err)
@@ -270,7 +268,7 @@ func deskOfClient(t *testing.T, w *entrances, c askedCall) {
 	puts(t, client.People("desk", clients).As(approval.Asker{Token: "room"}), c)
 }
 
-// puts has a RAP runtime put the question of a tool.
+// puts asks a question of a tool through a RAP runtime.
 func puts(t *testing.T, d hold.Requests, c askedCall) {
 	q := hold.Question{
 		Call:    c.resolved(),

@@ -19,7 +19,7 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
-// view is a channel as people meet it.
+// view is a channel from the perspective of people.
 type view struct {
 	// shows returns the text of a request that people read, without markup. It is nil if the
 	// channel carries no text of a call.
@@ -97,8 +97,8 @@ var spelledOut = []string{
 	":bomb:",
 }
 
-// TestEveryChannelOfTheTableIsWalked, and no client may take the name
-// of one by which people answer.
+// TestEveryChannelOfTheTableIsWalked: every channel is tested, and no client may use the name of a
+// channel by which people answer.
 func TestEveryChannelOfTheTableIsWalked(t *testing.T) {
 	all := views()
 	for _, c := range channels.All() {
@@ -119,8 +119,8 @@ func TestEveryChannelOfTheTableIsWalked(t *testing.T) {
 	}
 }
 
-// TestOneTextIsShownAlikeOnEveryChannel: what can't be drawn is spelled
-// out, markup stays text, and what is cut is said to be.
+// TestOneTextIsShownAlikeOnEveryChannel: invisible characters are escaped, markup stays text, and
+// shortened texts are marked.
 func TestOneTextIsShownAlikeOnEveryChannel(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -160,8 +160,7 @@ func TestOneTextIsShownAlikeOnEveryChannel(t *testing.T) {
 	})
 }
 
-// TestOnePersonIsRefusedAlikeOnEveryChannel: for the same reason,
-// whichever way they answer.
+// TestOnePersonIsRefusedAlikeOnEveryChannel: the reason is the same, whichever channel they use.
 func TestOnePersonIsRefusedAlikeOnEveryChannel(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -190,8 +189,7 @@ func TestOnePersonIsRefusedAlikeOnEveryChannel(t *testing.T) {
 	}
 }
 
-// agentSays are items of context that try to be something above them,
-// each with a mark.
+// agentSays are context items that imitate the facts above them, each with a mark.
 func agentSays() []info.Item {
 	text := strings.ToValidUTF8(hostileText, "\ufffd") + "\nBinding  sha256:marked\nApproved by marked"
 
@@ -269,9 +267,8 @@ func undrawable(r rune) bool {
 	return safetext.Hidden(r) && r != '\n' && !strings.ContainsRune(safetext.Isolate+safetext.PopIsolate, r)
 }
 
-// plainly leaves away what a channel puts around and into text: white
-// space, bars before the lines of a quotation, and isolates, which
-// terminals spell out.
+// plainly removes what a channel adds around and into text: white space, quotation bars at the
+// beginning of lines, and isolates, which terminals escape.
 func plainly(text string) string {
 	text = regexp.MustCompile(`(?m)^\s*\| `).ReplaceAllString(text, "")
 	return strings.NewReplacer(
@@ -279,7 +276,7 @@ func plainly(text string) string {
 	).Replace(text)
 }
 
-// asksAbout has people asked about a call with a text.
+// asksAbout asks people about a call with a text.
 func (w *entrances) asksAbout(t *testing.T, text string) *approval.Request {
 	t.Helper()
 	c := w.call(aliasOfZoe, 1)

@@ -68,8 +68,8 @@ func waysToRead() []wayToRead {
 	}
 }
 
-// readNothing are functions that read the store and show nothing to
-// people who may not read it, each with the reason why.
+// readNothing lists functions that read the store without showing anything to people who may not
+// read it, each with the reason.
 func readNothing() map[string]string {
 	const (
 		size    = "reads the size of a document, to make room for it"
@@ -96,7 +96,7 @@ func readNothing() map[string]string {
 	}
 }
 
-// storeReads are calls that read what some people may not.
+// storeReads are the calls that read data that only some people may read.
 var storeReads = regexp.MustCompile(
 	`(?:[sS]tore\.(?:Requests?|Summaries|Similar|Grants?|Votes|History|Entries|Leaves|Jobs|Heads)|` +
 		`(?:[sS]ervice|Requests)\.(?:Request|Own))\(`)
@@ -139,8 +139,8 @@ func TestEveryEntranceThatReadsIsInTheTable(t *testing.T) {
 // changing are the parts of an answer that differ each time.
 var changing = regexp.MustCompile(`"request_id":"[^"]*"|(value|content|datetime)="[^"]*"|\d\d:\d\d(:\d\d)?`)
 
-// TestReadingIsLimitedAtEveryEntrance: wes, who is nothing to a request,
-// learns nothing of it, and not even that it is there; ben reads it.
+// TestReadingIsLimitedAtEveryEntrance: wes, who has nothing to do with a request, learns nothing
+// about it, not even that it exists. ben can read it.
 func TestReadingIsLimitedAtEveryEntrance(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)

@@ -45,7 +45,7 @@ func TestAnApprovalIsForTheCallersThatWereShown(t *testing.T) {
 	l.open("Bearer "+w.token["rt-mara-2"]).says("write_file", c.args(), "Not run yet.")
 }
 
-// alsoOpens has another token of mara's ask for the identical call.
+// alsoOpens asks for the identical call with another token of mara's.
 func (w *entrances) alsoOpens(t *testing.T, r *approval.Request) *approval.Opened {
 	t.Helper()
 	out, err := w.replica.service.Open(t.Context(), approval.OpenInput{

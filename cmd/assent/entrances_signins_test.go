@@ -190,9 +190,8 @@ func hostileSignIns() map[string]struct {
 	}
 }
 
-// TestNoSignInLeadsElsewhere: a link that isn't a plain https address of
-// a registered host is nowhere to be followed; where its message is
-// taken at all, its host is shown with a warning.
+// TestNoSignInLeadsElsewhere: a link that isn't a plain https address of a registered host can't be
+// followed anywhere. If its message is accepted, its host is shown with a warning.
 func TestNoSignInLeadsElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -282,9 +281,8 @@ tenants:
         - {agent: desk, servers: [{name: machines, url: "%s", allow: ["%s"], answered_by: [ops]}]}
 `
 
-// TestSignInsSurviveAKill: a process that was killed with -9 leaves what
-// people are asked to sign in to; the next one shows it, tells Slack,
-// and takes it back when the call ends.
+// TestSignInsSurviveAKill: the requested sign-ins of a process that was killed with -9 are kept.
+// The next process shows them, notifies Slack, and withdraws them when the call ends.
 func TestSignInsSurviveAKill(t *testing.T) {
 	t.Parallel()
 	h := opsFiles(t)

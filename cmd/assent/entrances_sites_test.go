@@ -18,7 +18,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// approvalPath is the package whose inputs say who asks, and who answers.
+// approvalPath is the package whose inputs contain who asks and who answers.
 const approvalPath = "github.com/assent-dev/assent/approval"
 
 // noEntrances lists the places that create such an input without being an entrance, each with the
@@ -209,7 +209,7 @@ func isNew(fun ast.Expr) bool {
 	return ok && (f.Name == "new" || f.Name == "make")
 }
 
-// allSites are the sites of the repository, without its tests.
+// allSites returns the sites of the repository, without tests.
 func allSites(t *testing.T) []string {
 	t.Helper()
 	const top = "../.."
@@ -241,7 +241,7 @@ func allSites(t *testing.T) []string {
 	return found
 }
 
-// walked are the sites that the tests of the entrances go through.
+// walked returns the sites that the tests of the entrances cover.
 func walked() []string {
 	var out []string
 	for _, way := range waysToAsk() {
@@ -282,16 +282,16 @@ func unwalked(found, walked []string, excused map[string]string) []string {
 	return slices.Compact(out)
 }
 
-// TestEveryEntranceIsInTheTable: whatever makes an input that says
-// who asks or who answers is walked by the tests of entrances_test.go.
+// TestEveryEntranceIsInTheTable: every function that creates an input with an asker or an answering
+// person is covered by the tests of entrances_test.go.
 func TestEveryEntranceIsInTheTable(t *testing.T) {
 	for _, complaint := range unwalked(allSites(t), walked(), noEntrances()) {
 		t.Error(complaint)
 	}
 }
 
-// TestEntrancesAreFound: wherever an input is made, and however, its
-// function is found; what is passed on is not.
+// TestEntrancesAreFound: the functions that create an input are found for every way to create one.
+// Functions that only pass one on are not.
 func TestEntrancesAreFound(t *testing.T) {
 	const head = "package p\nimport \"github.com/assent-dev/assent/approval\"\n"
 	for src, want := range map[string]string{
@@ -322,8 +322,7 @@ func TestEntrancesAreFound(t *testing.T) {
 	}
 }
 
-// TestEntrancesThatNobodyWalksAreReported, and rows and excuses that
-// nothing is behind.
+// TestEntrancesThatNobodyWalksAreReported: so are rows and excuses for functions that don't exist.
 func TestEntrancesThatNobodyWalksAreReported(t *testing.T) {
 	excused := map[string]string{"b.g": "asks nothing"}
 	for name, c := range map[string]struct {
@@ -362,8 +361,7 @@ func TestEntrancesThatNobodyWalksAreReported(t *testing.T) {
 	}
 }
 
-// TestInputsAreKnown: what says who asks, and who answers, is read from
-// the service itself.
+// TestInputsAreKnown: the input types are determined from the service itself.
 func TestInputsAreKnown(t *testing.T) {
 	want := []string{
 		"AdministrationAsker",

@@ -53,7 +53,7 @@ func exclusions() []exclusion {
 		{
 			name: "somebody outside of the group",
 			who:  "wes",
-			// they may not read it either: for them it is not there
+			// they may not read it either: for them it does not exist
 			why: regexp.MustCompile(`in none of the groups that are asked|not found|not_found|There is no such thing`),
 		},
 		{
@@ -163,8 +163,8 @@ func TestOnlyTheAskerTakesTheRunAtEveryEntrance(t *testing.T) {
 	}
 }
 
-// testMisspeltGate wants people to be asked for the gate that the
-// agent's file misspells too, whatever the entrance.
+// testMisspeltGate checks that people are also asked if the agent's file misspells the gate, at
+// every entrance.
 func testMisspeltGate(t *testing.T, r *approval.Request) {
 	t.Helper()
 	d := r.Revisions[0].Decision
@@ -174,7 +174,7 @@ func testMisspeltGate(t *testing.T, r *approval.Request) {
 	}
 }
 
-// asks has people asked about a call of its own, and returns the request.
+// asks asks people about a new call, and returns the request.
 func (w *entrances) asks(t *testing.T, way wayToAsk, principal string, seats int) *approval.Request {
 	t.Helper()
 	c := w.call(principal, seats)
@@ -183,8 +183,8 @@ func (w *entrances) asks(t *testing.T, way wayToAsk, principal string, seats int
 	return w.asked(t, c)
 }
 
-// testExclusions has everybody answer who must not, and then ben, who
-// may. It returns the request as it ended.
+// testExclusions answers as everyone who must not, and then as ben, who may. It returns the ended
+// request.
 func (w *entrances) testExclusions(
 	t *testing.T, asking wayToAsk, way wayToAnswer, r *approval.Request, ends approval.State,
 ) *approval.Request {
@@ -212,8 +212,8 @@ func (w *entrances) testExclusions(
 	return w.counts(t, r, "ben", ends, way.answer(t, w, "ben", r))
 }
 
-// testSecondSeat has ben answer twice what takes two: his second answer
-// fills no seat, cleo's does.
+// testSecondSeat answers twice as ben a request that needs two people. His second answer fills no
+// seat, but cleo's does.
 func (w *entrances) testSecondSeat(t *testing.T, way wayToAnswer, r *approval.Request) {
 	t.Helper()
 	for range 2 {
@@ -230,8 +230,8 @@ func (w *entrances) testUnknownPrincipal(t *testing.T, way wayToAnswer, r *appro
 	w.completes(t, way, r)
 }
 
-// completes has cleo fill the last seat. An edit of hers would void
-// ben's approval, so there she votes.
+// completes fills the last seat as cleo. An edit by her would void ben's approval, so she votes in
+// that case.
 func (w *entrances) completes(t *testing.T, way wayToAnswer, r *approval.Request) {
 	t.Helper()
 	if way.edits {
@@ -248,8 +248,8 @@ func (w *entrances) answers(t *testing.T, way wayToAnswer, who string, r *approv
 	return way.answer(t, w, who, r)
 }
 
-// look opens what people see before they answer, unless they did: for
-// all of them first, since a page takes answers a moment later only.
+// look opens the page that people see before they answer, unless they have opened it. It does so
+// for all of them first, because a page takes answers only after a moment.
 func (w *entrances) look(t *testing.T, way wayToAnswer, r *approval.Request, people ...string) {
 	t.Helper()
 	people = slices.DeleteFunc(people, func(who string) bool { return w.seals.taken(who, r) != "" })

@@ -15,8 +15,7 @@ var notTheUser = regexp.MustCompile(quorum.WhyNotTheUser +
 	`|not in the directory|directory of people doesn't know you|the directory does not know the token's person` +
 	`|not mapped to anybody|not found|There is no such thing`)
 
-// asksUser has mara's token ask zoe, by another of her names, a choice
-// or a text.
+// asksUser asks zoe with mara's token, by another of her names, for a choice or a text.
 func (w *entrances) asksUser(t *testing.T, q approval.Question) *approval.Request {
 	t.Helper()
 	c := w.call(aliasOfZoe, 1)
@@ -73,9 +72,8 @@ func TestOneUserAnswersAtEveryEntrance(t *testing.T) {
 	}
 }
 
-// TestHostileQuestionsToOneUser: in direct messages as everywhere, what
-// can't be drawn is spelled out, and no words of the asker's pass for
-// what is known.
+// TestHostileQuestionsToOneUser: invisible characters are escaped in direct messages as everywhere
+// else, and the asker's text can't imitate verified facts.
 func TestHostileQuestionsToOneUser(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)

@@ -218,7 +218,7 @@ func (w *entrances) configure(c *config.Serve) {
 	}
 }
 
-// replicate builds another server of the store, which answers nothing.
+// replicate builds another server of the store that answers no requests.
 func (w *entrances) replicate(t *testing.T, cfg config.Serve) {
 	t.Helper()
 	cfg.Tenants = []config.Tenant{cfg.Tenants[0]}

@@ -43,8 +43,8 @@ func (h *testServer) gets(t *testing.T, id, data string) *approval.Request {
 	return r
 }
 
-// TestFormsAreAskedFieldByField: what a field doesn't take is asked
-// again, options go by number, and only the whole, confirmed, counts.
+// TestFormsAreAskedFieldByField: a field with an invalid value is asked again, options are chosen
+// by number, and only the complete, confirmed form counts.
 func TestFormsAreAskedFieldByField(t *testing.T) {
 	h := start(t, "")
 	r := h.asksFor(t, flight)
@@ -68,8 +68,8 @@ func TestFormsAreAskedFieldByField(t *testing.T) {
 	}
 }
 
-// TestBoxesOnTheCommandLine: a box that isn't named keeps its default;
-// names may have an equals sign.
+// TestBoxesOnTheCommandLine: a box that isn't named keeps its default. Names may contain an equals
+// sign.
 func TestBoxesOnTheCommandLine(t *testing.T) {
 	h := start(t, "")
 	r := h.asksFor(t, `{"type":"object","properties":{"a":{"type":"boolean","default":true},"b":{"type":"boolean"},
@@ -79,8 +79,8 @@ func TestBoxesOnTheCommandLine(t *testing.T) {
 	h.gets(t, r.ID, `{"a":true,"a=b":"x=y","c":false}`)
 }
 
-// TestWatchAsksFieldByField: c asks for a form's fields, a digit is no
-// answer to it, and x gives none.
+// TestWatchAsksFieldByField: c asks for a form's fields, a digit doesn't answer a form, and x gives
+// no answer.
 func TestWatchAsksFieldByField(t *testing.T) {
 	h := start(t, "")
 	first := h.asksFor(t, `{"type":"string","title":"Seat","maxLength":5}`)
@@ -122,8 +122,8 @@ func TestWatchAsksFieldByField(t *testing.T) {
 	}
 }
 
-// TestHostileForms: no byte of a form's words, of what the agent says,
-// or of an answer controls the terminal, and no line passes for ours.
+// TestHostileForms: no byte of a form's texts, of the agent's texts, or of an answer controls the
+// terminal, and no line can imitate one of ours.
 func TestHostileForms(t *testing.T) {
 	h := start(t, "")
 	for _, text := range []string{

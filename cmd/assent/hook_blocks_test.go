@@ -92,8 +92,7 @@ func TestHookBlocksWithoutASettingThatWorks(t *testing.T) {
 	}
 }
 
-// TestHookMakesNoStoreForRulesThatItCannotRead: nor do they cost one
-// that is there.
+// TestHookMakesNoStoreForRulesThatItCannotRead: an existing store is left alone, too.
 func TestHookMakesNoStoreForRulesThatItCannotRead(t *testing.T) {
 	flags := hookDir(t)
 	file, store := flags[1], filepath.Join(filepath.Dir(flags[1]), "hook.db")
@@ -120,8 +119,7 @@ func TestHookMakesNoStoreForRulesThatItCannotRead(t *testing.T) {
 	}
 }
 
-// TestHookBlocksWithoutAServer: one that is gone, answers nonsense, or
-// knows the token not.
+// TestHookBlocksWithoutAServer: the server is gone, answers nonsense, or doesn't know the token.
 func TestHookBlocksWithoutAServer(t *testing.T) {
 	w := start(t, "")
 	token := t.TempDir() + "/token"
@@ -215,8 +213,8 @@ func TestHookBlocksWhenItIsStopped(t *testing.T) {
 	}
 }
 
-// TestHookEndsWithWhoStartedIt: what people approve once the product, or
-// its shell, is gone is left for the next hook of the call.
+// TestHookEndsWithWhoStartedIt: what people approve after the product, or its shell, has exited is
+// kept for the next hook of the call.
 func TestHookEndsWithWhoStartedIt(t *testing.T) {
 	t.Parallel()
 	flags := hookDir(t)

@@ -337,7 +337,7 @@ func (c *hookCases) cancelled() bool {
 	return (<-told).word == "deny"
 }
 
-// gone: every request but the first ones of a hook is lost.
+// gone: every request of a hook except the first ones is lost.
 func (c *hookCases) gone() bool {
 	to, err := url.Parse(c.w.ready.API)
 	must.Do(c.t, err)
@@ -417,7 +417,7 @@ func (c *hookCases) arguments() bool {
 	return string(r.Current().Call.Args) == call.args && c.runs(call)
 }
 
-// frozen is the last: nothing runs any more.
+// frozen is the last case, because nothing runs after it.
 func (c *hookCases) frozen() bool {
 	call, r := c.asked("trade")
 	if _, err := c.w.client(c.t, "alice").Freeze(c.t.Context(), "desk", "stop"); err != nil {

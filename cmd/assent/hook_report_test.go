@@ -77,8 +77,8 @@ func TestHookRecordsHowACallEnded(t *testing.T) {
 	})
 }
 
-// TestHookThatOnlyObserves: nothing is held up, whatever happens, and
-// the ledger has what would have been asked or denied.
+// TestHookThatOnlyObserves: nothing is blocked, and the ledger records which calls would have been
+// asked about or denied.
 func TestHookThatOnlyObserves(t *testing.T) {
 	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
 		flags := append(hookDir(t), "--observe")
@@ -115,8 +115,8 @@ func TestHookThatOnlyObserves(t *testing.T) {
 	})
 }
 
-// TestHookSaysWhatItCouldNotRecord: of a call that has run, nothing can
-// be blocked any more.
+// TestHookSaysWhatItCouldNotRecord: a call that has run can't be blocked any more, so the hook only
+// reports the failure.
 func TestHookSaysWhatItCouldNotRecord(t *testing.T) {
 	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
 		told := after(t, product, doc, callOf("Read", `{}`), false)

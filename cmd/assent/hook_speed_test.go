@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestHookLeavesAShortLogBesideItsStore: to fold it into the store would
-// hold up each call. A long one is folded.
+// TestHookLeavesAShortLogBesideItsStore: folding it into the store would delay each call. A long
+// log is folded.
 func TestHookLeavesAShortLogBesideItsStore(t *testing.T) {
 	flags := append(hookDir(t), "--wait", "0s")
 	log := filepath.Join(filepath.Dir(flags[1]), "hook.db-wal")

@@ -16,8 +16,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// devAgent reads, runs commands after people agreed, and looks at
-// issues; it opens one after people agreed.
+// devAgent may read, runs commands after people agreed, and may look at issues. It may open an
+// issue after people agreed.
 const devAgent = `schema_version: "1.0.0"
 metadata: {id: dev, name: Dev, version: "1.0.0", description: Codes.}
 interface: {input: {type: object}, output: {type: object}}
@@ -32,8 +32,7 @@ action_space:
       allowed_tools: [get_issue, {name: create_issue, approval: true}]
 `
 
-// hookDir has the file of an agent, by whose flags hooks ask without a
-// server.
+// hookDir writes an agent's file and returns the flags with which hooks ask without a server.
 func hookDir(t *testing.T) (flags []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -115,7 +114,7 @@ type said struct{ word, args, why string }
 // permissions decide.
 func noOpinion() said { return said{word: "no opinion"} }
 
-// hookSays reads an answer as the product does.
+// hookSays reads an answer in the same way as the product.
 func hookSays(t *testing.T, product, text string) said {
 	t.Helper()
 	var doc struct {

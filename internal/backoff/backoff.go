@@ -1,4 +1,4 @@
-// answerersOf returns the groups that may answer, or the person to whom a question is addressed.
+// Package backoff computes how long to wait before a failed operation is tried again.
 package backoff
 
 import (

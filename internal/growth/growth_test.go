@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// told records the failures of a simulated test.
+// told simulates a test and records whether it failed.
 type told struct {
 	testing.TB
 	failed bool

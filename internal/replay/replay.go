@@ -1,6 +1,6 @@
-// Package replay plays recorded wire traffic to a client of some HTTP
-// service, and holds the client to it: every request must come in order
-// and be, as JSON, exactly what was recorded, down to the text of
+// Package replay plays recorded wire traffic to a client of an HTTP
+// service, and checks the client's requests: they must arrive in order
+// and must equal the recorded ones as JSON, including the text of
 // numbers. Tests and examples use it in place of the service.
 //
 // A transcript is a JSON array of exchanges:
@@ -8,9 +8,9 @@
 //	[{"request":  {"method": "POST", "path": "/v1/things?x=1", "headers": {…}, "body": {…}},
 //	  "response": {"status": 200, "headers": {"x-request-id": "r1"}, "body": {…}}}]
 //
-// In place of a body a response may have "text", sent as it is, or
-// "sse", the events of a stream: {"event": "name", "data": {…}} or,
-// sent as they are, strings such as ": comment". With "cut" the
+// In place of a body a response may have "text", sent unchanged, or
+// "sse", the events of a stream: {"event": "name", "data": {…}} or
+// strings that are sent unchanged, such as ": comment". With "cut" the
 // connection breaks in the middle of the body, or after the last event.
 package replay
 

@@ -145,8 +145,8 @@ func checkCompose(t *testing.T, text string) {
 	}
 }
 
-// checkServeFile has the binary check the configuration, with an
-// example's agents where the file expects agents.
+// checkServeFile checks the configuration with the binary. It puts an
+// example's agents into the directory that the file names.
 func checkServeFile(t *testing.T, assent, text string) {
 	t.Helper()
 	etc := t.TempDir()

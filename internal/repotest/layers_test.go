@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// layer is one package of the repository and the level that it stands
-// on. Arrows go down only, so a package imports lower levels.
+// layer is one package of the repository with its level. A package may
+// only import packages of lower levels.
 type layer struct {
-	path  string // "lint/*" stands for everything below lint
+	path  string // "lint/*" means everything below lint
 	level int
 }
 
@@ -23,8 +23,8 @@ const (
 	clocklessLevels = 7
 )
 
-// layers lists every package. A new package needs a line here, so its author has to decide where it
-// belongs.
+// layers lists every package. A new package needs a line here, so its author has to choose
+// its level.
 func layers() []layer {
 	return []layer{
 		{"internal/safetext", 0},

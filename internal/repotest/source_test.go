@@ -183,8 +183,8 @@ func root(e ast.Expr) *ast.Ident {
 	}
 }
 
-// checkWrapping complains about fmt.Errorf that prints an error where
-// it should wrap it with %w.
+// checkWrapping complains about calls of fmt.Errorf that print an error
+// instead of wrapping it with %w.
 func checkWrapping(packages []checked) []string {
 	var out []string
 	for _, c := range packages {

@@ -20,13 +20,13 @@ type Change struct {
 	Is    string `json:"is,omitempty"`  // JSON; "" where there is nothing any more
 }
 
-// String is the change in words, on one line:
+// String describes the change on one line:
 //
 //	description: was "Reads a file", is "Deletes a file"
 //	inputSchema.properties.all: added: {"type":"boolean"}
 //	annotations.readOnlyHint: removed: true
 //
-// Of long texts it shows where they begin to differ.
+// Long texts are shown from the place where they begin to differ.
 func (c Change) String() string { return safetext.Line(c.Place) + ": " + c.words() }
 
 func (c Change) words() string {

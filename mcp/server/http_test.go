@@ -59,7 +59,7 @@ func (s *site) ask(method, body string, headers ...string) *http.Response {
 	return mcptest.Ask(s.t.Context(), s.t, s.http, method, s.url, body, headers...)
 }
 
-// expect sends a request, and wants a status and a text in the answer.
+// expect sends a request, and checks the status and a text of the answer.
 func (s *site) expect(status int, text string, resp *http.Response) {
 	s.t.Helper()
 	got := must.Get(io.ReadAll(resp.Body))(s.t)
@@ -184,7 +184,7 @@ func TestNotificationsAndResponsesAreTakenWithoutABody(t *testing.T) {
 	}
 }
 
-// event reads one event of a stream: its id and what it says.
+// event reads one event of a stream: its id and its data.
 func event(t *testing.T, in *bufio.Reader) (id, data string) {
 	t.Helper()
 	for {

@@ -58,8 +58,8 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
-// TestALongWaitIsHeardOf: a stream begins after half a second, and is never
-// silent for longer than 15 seconds.
+// TestALongWaitIsHeardOf: a stream begins after half a second, and is never silent for longer than
+// 15 seconds.
 func TestALongWaitIsHeardOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		endpoint := server.New(server.Config{Handler: slow{2 * time.Minute}}).HTTP(server.HTTPConfig{
@@ -100,10 +100,10 @@ func TestALongWaitIsHeardOf(t *testing.T) {
 	})
 }
 
-// holding is the key of what a request holds in its context.
+// holding is the context key of the values that a request holds.
 type holding struct{}
 
-// A client may come for news again and again while its session lives.
+// A client may open the stream for notifications again and again while its session lives.
 func TestASessionKeepsNothingOfRequestsThatHaveEnded(t *testing.T) {
 	t.Parallel()
 	endpoint := server.New(server.Config{Handler: newEcho()}).HTTP(server.HTTPConfig{

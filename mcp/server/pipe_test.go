@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// echo is a handler whose methods say by their names what they do.
+// echo is a handler whose methods are named after their behaviour.
 type echo struct {
 	mu     sync.Mutex
 	ended  []error // causes for which waiting requests ended
@@ -69,7 +69,7 @@ func (h *echo) wait(ctx context.Context) (json.RawMessage, *wire.Error) {
 	return json.RawMessage(`{"waited":true}`), nil
 }
 
-// Listen tells at once of every topic but secrets.
+// Listen immediately sends a notification for every topic except secrets.
 func (h *echo) Listen(
 	ctx context.Context, _ *server.Request, t server.Topics, tell server.Tell,
 ) (agreed server.Topics, bad *wire.Error) {

@@ -58,8 +58,8 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	}
 }
 
-// TestPrivateNetworksAreNamed: a name that resolves into a private
-// network is not reached unless the configuration says so.
+// TestPrivateNetworksAreNamed: a name that resolves to a private network is not contacted unless
+// the configuration allows it.
 func TestPrivateNetworksAreNamed(t *testing.T) {
 	at := httptest.NewTLSServer(newSite(t, "modern", done))
 	defer at.Close()

@@ -24,8 +24,8 @@ type process struct {
 	said  lastLines // in its log
 }
 
-// EndedError means that the program of a server has ended. LastWords are the last lines of its log,
-// joined to one line; they may be empty.
+// EndedError explains why the program of a server has ended or did not start properly. LastWords
+// are the last lines of its log, joined to one line; they may be empty.
 type EndedError struct {
 	Why       error
 	LastWords string

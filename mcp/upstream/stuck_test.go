@@ -44,8 +44,7 @@ func TestAServerThatReadsNothingHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// abandoned makes a call that the server begins and never answers, and stops
-// waiting for it.
+// abandoned makes a call that the server begins and never answers, and then stops waiting for it.
 func abandoned(t *testing.T, s *upstream.Server, name string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

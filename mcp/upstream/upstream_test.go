@@ -20,8 +20,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// kind is the variable that makes this test binary a server, and says
-// of which kind.
+// kind is the environment variable that makes this test binary a server of a kind.
 const kind = "ASSENT_TEST_MCP_SERVER"
 
 func TestMain(m *testing.M) {
@@ -86,7 +85,7 @@ func answer(kind string, m *wire.Message, out *wire.Pipe) {
 	}
 }
 
-// listed has two pages, and the second names itself as the next one.
+// listed returns two pages. The second one names itself as the next page.
 func listed(m *wire.Message, say func(string)) {
 	if jsonmsg.Get(m.Params, "cursor") == nil {
 		say(`{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":"2"}`)

@@ -21,7 +21,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// site is a server by HTTP whose answers to calls are up to a test.
+// site is an HTTP server with answers to calls that a test provides.
 type site struct {
 	*mcptest.Site
 	called func(w http.ResponseWriter, id string, n int) // answers the n-th call, from 1
@@ -55,7 +55,7 @@ func newSite(t *testing.T, era string, called func(w http.ResponseWriter, id str
 // calls returns the number of calls that arrived.
 func (s *site) calls() int { return len(s.Visits(wire.MethodCall)) }
 
-// answered reports whether a response with a text came.
+// answered reports whether a response with a text has arrived.
 func (s *site) answered(text string) bool {
 	return slices.ContainsFunc(s.Visits(""), func(v *mcptest.Visit) bool { return strings.Contains(v.Text, text) })
 }

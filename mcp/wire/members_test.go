@@ -133,7 +133,7 @@ func TestMetaIsReadAndWritten(t *testing.T) {
 	}
 }
 
-// Each key alone makes _meta something that must be written.
+// Each key alone makes _meta non-empty.
 func TestMetaIsEmptyWithoutKeys(t *testing.T) {
 	other := []jsonmsg.Member{{Name: "a/b", Raw: []byte("1")}}
 	for name, c := range map[string]struct {

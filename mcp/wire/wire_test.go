@@ -333,8 +333,8 @@ func TestPipeWritesOneLineForEachMessage(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is taken is written so that it reads the same
-// again, and nothing panics.
+// FuzzParse: an accepted message is written so that it parses to the same message again, and
+// nothing panics.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":1},"_meta":{}}}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"a","result":{"content":[]}}`))

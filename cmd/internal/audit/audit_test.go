@@ -20,7 +20,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// exported is a ledger of one entry, and who signed its checkpoint.
+// exported returns a ledger of one entry, and the signer of its checkpoint.
 func exported(t *testing.T, e ledger.Entry) (export, checkpoint []byte, publicKey string) {
 	t.Helper()
 	signer, _, err := ledger.GenerateKey("acme.example", rand.Reader)
@@ -74,8 +74,8 @@ func TestVerifyReadsWhatTheLedgerTells(t *testing.T) {
 	}
 }
 
-// TestAnExportIsNotProvenByItsOwnKey: what was compared with nothing
-// from outside is right in itself, and says so by its exit code.
+// TestAnExportIsNotProvenByItsOwnKey: an export that was not compared with anything from outside is
+// only consistent with itself, and the exit code reports that.
 func TestAnExportIsNotProvenByItsOwnKey(t *testing.T) {
 	export, checkpoint, key := exported(t, ledger.Entry{
 		Time:    time.Unix(1, 0),

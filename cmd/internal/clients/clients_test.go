@@ -38,7 +38,7 @@ func (w *world) getenv(name string) string {
 	return map[string]string{"HOME": w.home, "PATH": "/bin"}[name]
 }
 
-// run executes a command, and returns its code with all that it said.
+// run executes a command, and returns its exit code and all output.
 func (w *world) run(args ...string) (int, string) {
 	w.out.Reset()
 	w.errs.Reset()
@@ -57,7 +57,7 @@ func (w *world) run(args ...string) (int, string) {
 	return code, w.out.String() + w.errs.String()
 }
 
-// wants runs a command that shall end with a code and say something.
+// wants runs a command and checks its exit code and output.
 func (w *world) wants(code int, says string, args ...string) string {
 	w.t.Helper()
 	got, text := w.run(args...)
@@ -328,8 +328,8 @@ func (w *world) web(name string) {
 	}
 }
 
-// TestStates: whatever a client's file is, install does its work or
-// refuses with a reason, and then nothing has changed.
+// TestStates: for any state of a client's file, install either succeeds, or refuses with a reason
+// and changes nothing.
 func TestStates(t *testing.T) {
 	bad := map[string]string{
 		"not readable": "{]<",
@@ -363,8 +363,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// testForms installs and uninstalls in files that are written
-// otherwise, and through a link.
+// testForms installs and uninstalls in files with other formatting, and through a link.
 func testForms(t *testing.T, name, text string) {
 	for form, in := range map[string]string{
 		"CRLF":           strings.ReplaceAll(text, "\n", "\r\n"),
@@ -441,8 +440,8 @@ func TestOneServerThatCanNotBeMovedStays(t *testing.T) {
 	}
 }
 
-// TestRefused: what the gateway could not do as the client did is not
-// moved, and the reason says what to do.
+// TestRefused: servers that the gateway could not run in the same way as the client are not moved,
+// and the reason says what to do.
 func TestRefused(t *testing.T) {
 	for entry, want := range map[string]string{
 		`{"command": "x", "envFile": ".env"}`:            "envFile: expected an absolute path",
@@ -509,8 +508,7 @@ func TestAsked(t *testing.T) {
 	w.wants(0, "byte for byte", "uninstall", "--client", "cursor")
 }
 
-// TestChangedSince: when other things have changed in the file, they
-// stay, and the servers come back.
+// TestChangedSince: other changes of the file are kept, and the servers are restored.
 func TestChangedSince(t *testing.T) {
 	for name, text := range samples() {
 		t.Run(name, func(t *testing.T) {
@@ -577,8 +575,8 @@ func TestAgentKept(t *testing.T) {
 	}
 }
 
-// TestStoppedInstall: what an install left that was killed before it
-// changed the client's file is no obstacle to the next one.
+// TestStoppedInstall: files of an install that was killed before it changed the client's file don't
+// block the next one.
 func TestStoppedInstall(t *testing.T) {
 	w := newWorld(t)
 	text := samples()["cursor"]
@@ -628,8 +626,8 @@ func TestScopes(t *testing.T) {
 	w.wants(2, `--client "clippy" is not known`, "install", "--client", "clippy")
 }
 
-// TestServersKeepWhatTheyHad: references, files of variables and lists of
-// tools of a client work behind the gateway, too.
+// TestServersKeepWhatTheyHad: references, files of variables and lists of tools of a client also
+// work behind the gateway.
 func TestServersKeepWhatTheyHad(t *testing.T) {
 	w := newWorld(t)
 	t.Chdir(w.home)
@@ -669,7 +667,7 @@ func TestServersKeepWhatTheyHad(t *testing.T) {
 	}
 }
 
-// TestSecretsOfArgumentsAreNotShown in the printed change.
+// TestSecretsOfArgumentsAreNotShown: the printed change masks them.
 func TestSecretsOfArgumentsAreNotShown(t *testing.T) {
 	for arg, hidden := range map[string]string{
 		`"--token", "hushhush"`: "", `"--api-key=hushhush"`: "", `"--apiKey", "hushhush"`: "", `"-e", "X=hushhush"`: "",

@@ -41,8 +41,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestPrintShowsArguments: what would start is shown argument by
-// argument, and no secret.
+// TestPrintShowsArguments: each argument of the command is shown separately, and no secret is
+// shown.
 func TestPrintShowsArguments(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.file("gemini"), samples()["gemini"])

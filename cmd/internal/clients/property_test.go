@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawFile draws a file of a client with servers, written in some way.
+// drawFile generates a client's file with servers and random formatting.
 func drawFile(t *rapid.T, c client) string {
 	space := rapid.SampledFrom([]string{"", " ", "\n", "\n    ", "\t", " /* x */ ", " // y\n"})
 	var entries []string
@@ -54,8 +54,7 @@ func drawEntry(c client, name, arg string) string {
 	return `"` + name + `": {"command": "x", "args": [` + quoted(arg) + `]}`
 }
 
-// TestRoundTripProperty: whatever a file looks like, uninstall restores
-// it byte for byte, and nothing else stays.
+// TestRoundTripProperty: uninstall restores any file byte for byte, and leaves no other files.
 func TestRoundTripProperty(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := rapid.SampledFrom(all()).Draw(r, "client")
@@ -73,8 +72,7 @@ func TestRoundTripProperty(t *testing.T) {
 	})
 }
 
-// TestTwoAtOnce: of several installs at the same time one does it, and
-// the others change nothing.
+// TestTwoAtOnce: of several concurrent installs one succeeds, and the others change nothing.
 func TestTwoAtOnce(t *testing.T) {
 	w := newWorld(t)
 	text := samples()["cursor"]
