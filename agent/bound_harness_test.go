@@ -117,12 +117,12 @@ func talk(t testing.TB, turns ...func([]*content.Message, *Options) ([]*content.
 	return &talker{t: t, turns: turns}
 }
 
-// paying is a model that calls pay once and then answers "ok".
+// paying returns a model that calls pay once and then answers "ok".
 func paying(t testing.TB, args string) *talker {
 	return talk(t, said(call("1", "pay", args)), said(text("ok")))
 }
 
-// said is a turn that consists of one message.
+// said returns a turn that consists of one message.
 func said(contents ...content.Content) func([]*content.Message, *Options) ([]*content.Message, error) {
 	return saidAll(content.NewMessage(content.Assistant, contents...))
 }
@@ -374,7 +374,7 @@ func (a *asking) Resume(
 	return strings.Join(out, ", "), nil
 }
 
-// suspending is a function that suspends every call in the same way.
+// suspending returns a function that suspends every call in the same way.
 func suspending(name string, s Suspend) *asking {
 	return &asking{name: name, ask: func() *Suspend { return &s }}
 }
@@ -426,7 +426,7 @@ func (c *counted) tool(name string) Function {
 	})
 }
 
-// asked is an agent that requests approval for every call of pay.
+// asked returns an agent that requests approval for every call of pay.
 func (c *counted) asked(model ChatClient, cfg LoopConfig) Agent {
 	return chat(model, cfg, nil, RequireApproval(c.tool("pay")))
 }

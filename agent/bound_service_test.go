@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// kept is a model whose service keeps the history.
+// kept returns a model whose service keeps the history.
 func kept(t testing.TB, turns ...func([]*content.Message, *Options) ([]*content.Message, error)) *talker {
 	k := talk(t, turns...)
 	k.keeps = "conv"

@@ -267,7 +267,7 @@ func (h *harness) pass(d time.Duration) {
 	h.clock = h.clock.Add(d)
 }
 
-// runner is the token that asks in these tests.
+// runner returns the token that asks in these tests.
 func runner() approval.Asker { return approval.Asker{Token: "runner"} }
 
 func tool(name, args string) *resolve.Call {

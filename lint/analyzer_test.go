@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// asking is a rule that asks one question about a condition many times
+// asking returns a rule that asks one question about a condition many times
 // and reports how often it got an answer.
 func asking(times int, ask func(lint.Analyzer, lint.Condition) bool) lint.Rule {
 	return lint.Rule{

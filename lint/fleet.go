@@ -52,7 +52,7 @@ type call struct {
 	tool           *catalog.Tool // nil when no catalogue has it
 }
 
-// meets reports whether a match may meet the call, whatever its
+// meets reports whether a match may apply to the call, whatever its
 // annotations are.
 func (c *call) meets(m *policy.Match) bool {
 	if !c.anyTarget {

@@ -39,7 +39,7 @@ func Areas(rules []Rule) []Area {
 	}
 }
 
-// Infos is the rules of all Areas in one list.
+// Infos returns the rules of all Areas in one list.
 func Infos(rules []Rule) []diag.RuleInfo {
 	var all []diag.RuleInfo
 	for _, a := range Areas(rules) {
@@ -48,7 +48,7 @@ func Infos(rules []Rule) []diag.RuleInfo {
 	return all
 }
 
-// Sample is a file of a rule's folder without the `# want "…"` comments
+// Sample returns a file of a rule's folder without the `# want "…"` comments
 // that its test reads.
 func Sample(text string) string {
 	lines := strings.Split(text, "\n")

@@ -23,8 +23,8 @@ import (
 // at both.
 type Rule struct {
 	diag.RuleInfo
-	Agent  func(*Pass) // nil: has nothing to say about agents
-	Policy func(*Pass) // nil: has nothing to say about policies
+	Agent  func(*Pass) // nil if the rule doesn't check agents
+	Policy func(*Pass) // nil if the rule doesn't check policies
 	// NeedsGraph rules compare an agent with its sub-agents: they run
 	// when those could be read.
 	NeedsGraph bool

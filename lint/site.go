@@ -103,7 +103,7 @@ func kindsOf(m *policy.Match) ([]template.Context, condition.Use) {
 	return contexts, UseOf(m)
 }
 
-// UseOf is the use of the condition of a policy rule. Only the calls of
+// UseOf returns the use of the condition of a policy rule. Only the calls of
 // tools have no parent's input to read, and only pure delegations no
 // arguments.
 func UseOf(m *policy.Match) condition.Use {

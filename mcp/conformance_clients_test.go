@@ -43,7 +43,7 @@ func (r *row) able(version, capabilities string) *client {
 	return c
 }
 
-// ableCall is a call of a modern client with capabilities.
+// ableCall returns a call of a modern client with capabilities.
 func ableCall(id, args, capabilities, more string) string {
 	return strings.Replace(modernCall(id, "write_file", args, more), `clientCapabilities":{}`,
 		`clientCapabilities":{`+capabilities+`}`, 1)

@@ -18,7 +18,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// ruled is a policy of one rule.
+// ruled returns a policy of one rule.
 func ruled(rule string) string {
 	return "schema_version: \"1.0.0\"\npolicy_ref: acme.one\nrules:\n  - {id: one, " + rule + "}\n"
 }
@@ -93,7 +93,7 @@ func testM40(t *testing.T) {
 	two.sees(`{"name":"` + strings.Repeat("long_", 20) + `","arguments":{}}`)
 }
 
-// listed is the one listed tool whose name begins like this.
+// listed returns the one listed tool whose name begins like this.
 func listed(c *client, prefix string) string {
 	c.t.Helper()
 	_, rest, found := strings.Cut(c.say(request("1", "tools/list", "")), `"name":"`+prefix)

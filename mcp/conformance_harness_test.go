@@ -42,7 +42,7 @@ func newRow(t *testing.T, s mcptest.Script, change func(*mcp.Config)) *row {
 	return newRowOf(t, mcptest.Clerk, policyFile, s, change)
 }
 
-// newRowOf is a row under rules of its own.
+// newRowOf returns a row under rules of its own.
 func newRowOf(t *testing.T, agent, policy string, s mcptest.Script, change func(*mcp.Config)) *row {
 	t.Helper()
 	u := mcptest.New(t, s)
@@ -136,22 +136,22 @@ const (
 		`"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 )
 
-// request is a request without modern _meta.
+// request returns a request without modern _meta.
 func request(id, method, params string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{` + params + `}}`
 }
 
-// modernCall is a call of a modern client.
+// modernCall returns a call of a modern client.
 func modernCall(id, name, args, more string) string {
 	return request(id, wire.MethodCall, `"name":"`+name+`","arguments":`+args+`,`+more+metaPlain)
 }
 
-// taskCall is a call of a modern client that can follow tasks.
+// taskCall returns a call of a modern client that can follow tasks.
 func taskCall(id, name, args string) string {
 	return request(id, wire.MethodCall, `"name":"`+name+`","arguments":`+args+`,`+metaTasks)
 }
 
-// taskRequest is a request about a task, in either era.
+// taskRequest returns a request about a task, in either era.
 func taskRequest(method, task string, modern bool) string {
 	params := `"taskId":"` + task + `"`
 	if modern {
@@ -170,7 +170,7 @@ func (c *client) result(answer string) json.RawMessage {
 	return m.Result
 }
 
-// member is a member of a result, as text.
+// member returns a member of a result, as text.
 func (c *client) member(result json.RawMessage, name string) string {
 	c.t.Helper()
 	var all map[string]any

@@ -56,7 +56,7 @@ func testM56(t *testing.T) {
 	c.code(wire.CodeInvalidParams, c.say(taskRequest("tasks/update", "tsk_other", true)))
 }
 
-// object is a member of a message.
+// object returns a member of a message.
 func object(t *testing.T, message, member string) (all map[string]any) {
 	t.Helper()
 	if err := json.Unmarshal(jsonmsg.Get([]byte(message), member), &all); err != nil {

@@ -44,10 +44,10 @@ func install(t *testing.T, s mcptest.Script, more string, upstream map[string]an
 	return p
 }
 
-// requestIn is the request that an answer names.
+// requestIn returns the request that an answer names.
 func requestIn(answer string) string { return regexp.MustCompile(`apr_[0-9a-z]+`).FindString(answer) }
 
-// server is the entry of a recording server in the configuration.
+// server returns the entry of a recording server in the configuration.
 func (p *installed) server(alias string, u *mcptest.Server) map[string]any {
 	env := map[string]string{}
 	for _, pair := range u.Env() {
@@ -126,7 +126,7 @@ func (r *running) comes(name, args, want string) string {
 	})
 }
 
-// kill ends the process like a power failure.
+// kill ends the process with SIGKILL.
 func (r *running) kill() {
 	r.t.Helper()
 	must.Do(r.t, r.cmd.Process.Kill())

@@ -345,7 +345,7 @@ func testM22(t *testing.T) {
 	}
 }
 
-// sdk is the Go SDK's client, connected to the gateway.
+// sdk returns the Go SDK's client, connected to the gateway.
 func (r *siteRow) sdk() *gosdk.Client {
 	r.t.Helper()
 	w := r.web()

@@ -122,7 +122,7 @@ func provesNothing(t *testing.T, era string, status int) {
 const marked = `{"name":"write_file","description":"Writes.","inputSchema":{"type":"object",` +
 	`"properties":{"path":{"type":"string","x-mcp-header":"Path"}}}}`
 
-// markedScript is a modern server whose tool of writing has a mark.
+// markedScript returns a modern server whose tool of writing has a mark.
 func markedScript(description string) mcptest.Script {
 	s := script("modern")
 	s.Tools[1] = json.RawMessage(strings.Replace(marked, "Writes.", description, 1))

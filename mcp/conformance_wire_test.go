@@ -79,7 +79,7 @@ func testM04(t *testing.T) {
 	r.ran(1)
 }
 
-// holding is a server whose reads are held.
+// holding returns a server whose reads are held.
 func holding() mcptest.Script {
 	s := script("legacy")
 	s.Does = map[string]string{"read_file": mcptest.Hold, "write_file": mcptest.Hold}

@@ -86,7 +86,7 @@ func textOf(result string) string {
 	return r.Content[0].Text
 }
 
-// newExample is a gateway before one server, and the connection to it.
+// newExample returns a gateway before one server, and the connection to it.
 func newExample(ctx context.Context, dir, url string) (*mcp.Gateway, *upstream.Server, error) {
 	agent, findings := schema.Parse("clerk.agf.yaml", []byte(exampleAgent))
 	if agent == nil {

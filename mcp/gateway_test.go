@@ -117,7 +117,7 @@ func newWorld(t *testing.T, change func(*mcp.Config)) *world {
 	return newWorldOf(t, mcptest.Clerk, policyFile, change)
 }
 
-// newWorldOf is a world with an agent's file and a policy of its own.
+// newWorldOf returns a world with an agent's file and a policy of its own.
 func newWorldOf(t *testing.T, agent, policy string, change func(*mcp.Config)) *world {
 	t.Helper()
 	w := &world{files: &files{tools: upstreamTools(), changed: make(chan string)}}

@@ -34,7 +34,7 @@ type parked struct {
 type parking struct {
 	mu   sync.Mutex
 	of   map[string]*parked
-	used map[string]time.Time // states that were brought back, until they lapse
+	used map[string]time.Time // states that clients have sent back, with the time at which they expire
 }
 
 // park keeps a call. It returns false if the caller has too many of them.

@@ -103,7 +103,7 @@ type delivery struct {
 	answers []jsonmsg.Member // of a modern client, to what the server asked
 	// ask asks the client in another way than the exchange does. If it is nil, the exchange asks.
 	ask  func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error)
-	once bool // it was approved: a modern client can't be asked, and make it again
+	once bool // people approved the call, so the client can't be told to repeat it with answers
 }
 
 // send sends a call to a server. A server that refuses the headers did not run the call: its tools

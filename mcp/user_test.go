@@ -20,7 +20,7 @@ func both(cfg *mcp.Config) {
 	cfg.Ask = mcp.AskBoth
 }
 
-// waitsFor is the request that waits for a person.
+// waitsFor returns the request that waits for a person.
 func (r *row) waitsFor(person string) string {
 	r.t.Helper()
 	return testwait.Value(r.t, "a request waits for "+person, func() (string, bool) {

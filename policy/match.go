@@ -44,10 +44,9 @@ type Match struct {
 	Annotations map[string]bool `doc:"annotations"` // hints of the called tool, see Annotated
 }
 
-// Target reports whether the rule can meet a call of this kind, target
-// and server: the part that is known when a plan is compiled. server is
-// "" for local tools and local agents, which a rule with servers never
-// meets (docs/design/001-semantics.md).
+// Target reports whether the rule can apply to a call of this kind, target and server: the part that
+// is known when a plan is compiled. server is empty for local tools and local agents, to which a rule
+// with servers never applies (docs/design/001-semantics.md).
 func (m *Match) Target(k Kind, target, server string) bool {
 	if len(m.Kinds) > 0 && !slices.Contains(m.Kinds, k) {
 		return false

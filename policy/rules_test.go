@@ -91,8 +91,8 @@ func TestRuleTableIsClosed(t *testing.T) {
 	}
 }
 
-// TestSchemaNamesTheKinds keeps the words of the JSON Schema and of the
-// Go types the same.
+// TestSchemaNamesTheKinds checks that the JSON Schema and the Go types
+// have the same values.
 func TestSchemaNamesTheKinds(t *testing.T) {
 	var s struct {
 		Defs struct {

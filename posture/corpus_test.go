@@ -116,7 +116,7 @@ func sideOfTexts(agent string, policies []string) *Side {
 }
 
 // tally counts comparisons, and the changes that are undecided because the comparison was too hard.
-// Changes that have no order don't count.
+// Changes whose values have no order are not counted as undecided.
 type tally struct{ compared, changes, undecided int }
 
 func (n *tally) count(t *testing.T, old, new *Side) {

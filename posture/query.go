@@ -25,9 +25,9 @@ type Query struct {
 	Outcome resolve.Outcome
 }
 
-// Answer is the answer to a query. The witness is a call that `assent
-// decide` takes; it is there when the answer is Yes, and the plan has
-// decided it.
+// Answer is the answer to a query. If it is Yes, Witness is such a call in
+// the form that `assent decide` reads, and the plan has decided it with
+// the outcome of the query.
 type Answer struct {
 	Found   condition.Verdict
 	Witness json.RawMessage

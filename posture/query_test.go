@@ -234,7 +234,8 @@ func TestDelegationIsAskedInBothReadings(t *testing.T) {
 	}
 }
 
-// TestVacuousQuestions asks about no possible call, so that the answer No would prove nothing.
+// TestVacuousQuestions checks that Vacuous finds the queries that are about no call, so that their
+// answer No would prove nothing.
 func TestVacuousQuestions(t *testing.T) {
 	plan := planOf(t, resolve.Options{}, `{local_tools: [{alias: pay}, {alias: buy, approval: {condition: [{args_match: {amount: {gt: 5}}}]}}],
     mcp_servers: [{alias: s, server_ref: x, allowed_tools: [a]}], local_agents: [{alias: clerk, source: c.agf.yaml}]}`)

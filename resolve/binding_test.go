@@ -63,7 +63,7 @@ func boundObject(t interface{ Fatal(...any) }, line, agent, version, plan string
 	})
 }
 
-// bindingOf is the binding of an object.
+// bindingOf returns the binding of an object.
 func bindingOf(object string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(object))) }
 
 // canonical writes what encoding/json decoded by RFC 8785, numbers by
@@ -153,7 +153,7 @@ func canonicalNumber(lexeme string) string {
 	}
 }
 
-// spelling is the JSON of a random text: no two of its characters fold
+// spelling returns the JSON of a random text: no two of its characters fold
 // alike, and each is plain or an escape.
 func spelling(t *rapid.T) string {
 	characters := []rune("az09é\"\\/<\b\t\n\f\r\x01\x1f\x7f\u2028\ud7ff\ue000\ufffd\U00010000\U0010ffff")
@@ -172,7 +172,7 @@ func spelling(t *rapid.T) string {
 	return `"` + b.String() + `"`
 }
 
-// document is the JSON of a random value.
+// document returns the JSON of a random value.
 func document(t *rapid.T, depth int) string {
 	kinds := []string{"null", "true", "false", "number", "text", "array", "object"}
 	if depth == 0 {
@@ -196,7 +196,7 @@ func document(t *rapid.T, depth int) string {
 	}
 }
 
-// objectOf is the JSON of an object whose keys differ, with random values.
+// objectOf returns the JSON of an object whose keys differ, with random values.
 func objectOf(t *rapid.T, of func() string) string {
 	decoded := func(key string) string {
 		var text string
@@ -213,7 +213,7 @@ func objectOf(t *rapid.T, of func() string) string {
 	return "{ " + strings.Join(members, " , ") + " }"
 }
 
-// callLine is a random call in JSON form, each of its optional fields
+// callLine returns a random call in JSON form, each of its optional fields
 // there or not.
 func callLine(t *rapid.T) string {
 	kind := rapid.SampledFrom([]string{"tool", "mcp_tool", "skill", "delegation"}).Draw(t, "kind")

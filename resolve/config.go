@@ -307,7 +307,7 @@ func (c *Config) derivedTexts() map[string]any {
 	return out
 }
 
-// digestOf is the digest of texts in objects and lists. Broken UTF-8,
+// digestOf returns the digest of texts in objects and lists. Broken UTF-8,
 // which no document holds, has one digest of its own.
 func digestOf(content map[string]any) string {
 	v, err := value.FromGo(content, value.Limits{MaxBytes: 1 << 30})

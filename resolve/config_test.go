@@ -136,7 +136,7 @@ func TestConfigRefusals(t *testing.T) {
 	}
 }
 
-// derived is a configuration with facts of one tool.
+// derived returns a configuration with facts of one tool.
 func derived(target, as, listed string) string {
 	return fmt.Sprintf("derived: [{target: \"%s\", from: command, as: %s, listed: [%s]}]\n", target, as, listed)
 }
@@ -166,7 +166,7 @@ func drawConfig(t *rapid.T) resolve.Options {
 	return c.Options()
 }
 
-// drawTarget is a call to what deskTools declares, or to what it does
+// drawTarget returns a call to what deskTools declares, or to what it does
 // not.
 func drawTarget(t *rapid.T) *resolve.Call {
 	names := rapid.SampledFrom([]string{"trade", "free", "x", "list", "plain", "drop"})

@@ -31,7 +31,7 @@ func (p *Plan) Decide(c *Call) Decision {
 	return p.explain(c, t)
 }
 
-// Unreadable is the decision for a call that can't be read.
+// Unreadable returns the decision for a call that can't be read.
 func Unreadable(err error) Decision {
 	r := Reason{
 		Source:  FromArguments,

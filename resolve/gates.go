@@ -93,7 +93,8 @@ func (g *Gate) Meets(annotations map[string]bool) bool {
 	return g.rule.meets(&Call{Annotations: annotations})
 }
 
-// Annotations returns the annotations that decide whether the rule meets a call, in order.
+// Annotations returns the sorted names of the annotations that decide whether the rule applies to a
+// call.
 func (g *Gate) Annotations() []string {
 	if g.rule.match == nil {
 		return nil

@@ -81,7 +81,7 @@ func (e *explanation) message() (text template.Message, from Source) {
 	return text, from
 }
 
-// rendered is the message as its template makes it.
+// rendered returns the message as its template makes it.
 func (e *explanation) rendered() (text template.Message, from Source) {
 	chosen := e.template()
 	if chosen == nil {

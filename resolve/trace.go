@@ -5,7 +5,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// Trace is the result of evaluating one rule that meets a call, whether it asked or not.
+// Trace is the result of evaluating one rule that applies to a call, whether it asked or not.
 type Trace struct {
 	Source       Source
 	Policy, Rule string // as in Reason
@@ -19,7 +19,7 @@ type Trace struct {
 	Groups    []condition.GroupTruth
 }
 
-// Trace evaluates every rule that meets a call in full, for measuring which conditions calls
+// Trace evaluates in full every rule that applies to a call, to measure which conditions the calls
 // exercise. It omits rules whose document can't be read, and returns nothing for a call without a
 // known kind.
 func (p *Plan) Trace(c *Call) []Trace {

@@ -8,10 +8,10 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Detail is the detail of an unconditional rule, as in Reason.
+// Detail returns the detail of an unconditional rule, as in Reason.
 func (g *Gate) Detail() string { return g.rule.detail }
 
-// Description is the purpose of the rule, as in Reason.
+// Description returns the purpose of the rule, as in Reason.
 func (g *Gate) Description() string { return g.rule.about }
 
 // Hint returns the value that the rule requires of an annotation, which is one of Annotations.

@@ -27,7 +27,7 @@ type MisspeltList struct {
 // reports all.
 const maxMisspelt = 8
 
-// StrayKey is the key of Agent.Strays for a name.
+// StrayKey returns the key of Agent.Strays for a name.
 func StrayKey(name string) string { return readName(name).joined }
 
 // foreign reports an unknown field, and keeps it if it was meant as a gate.

@@ -125,7 +125,7 @@ func nearApproval(word string) bool {
 	return word[0] == 'a' && consonants(word) == consonants(approvalField)
 }
 
-// consonants is a word without vowels and without doubled letters.
+// consonants returns a word without vowels and without doubled letters.
 func consonants(word string) string {
 	var out []byte
 	for i := range len(word) {

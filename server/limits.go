@@ -192,7 +192,7 @@ func (x *exchange) takeBody(limit bodySize) error {
 // after they have sent everything.
 func (x *exchange) turnAway(err error, deny bool) {
 	control := http.NewResponseController(x.w)
-	_ = control.EnableFullDuplex() // recorders of tests can't, nor do they wait for anything
+	_ = control.EnableFullDuplex() // test recorders don't support it, and don't need it
 	x.w.Header().Set("Connection", "close")
 	x.refuse(x.w, x.r, err, deny)
 	_ = control.Flush()

@@ -56,7 +56,7 @@ func (h *harness) other(scopes ...string) string {
 	return h.token(store.Token{Tenant: "beta", Name: "rt", Scopes: scopes})
 }
 
-// peak is the most live memory that some work adds, in bytes.
+// peak returns the most live memory that some work adds, in bytes.
 func peak(work func()) int64 {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(5))

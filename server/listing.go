@@ -66,7 +66,8 @@ func (x *exchange) filter() (f approval.Filter, err error) {
 	return f, err
 }
 
-// groups reads the parameter for the group that may answer.
+// groups returns the value of the query parameter group, or nil. The parameters group and mine can't
+// be combined.
 func (x *exchange) groups() ([]string, error) {
 	mine, err := x.flag("mine")
 	group, one := x.query["group"]

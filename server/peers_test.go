@@ -22,7 +22,7 @@ func refuses(t *testing.T, schema any, text string) bool {
 	return len(theContract().schema(t, schema).Validate(v)) > 0
 }
 
-// bodySchema is the schema of the body of an operation.
+// bodySchema returns the schema of the body of an operation.
 func bodySchema(t *testing.T, operation string) any {
 	t.Helper()
 	c := theContract()
@@ -33,7 +33,7 @@ func bodySchema(t *testing.T, operation string) any {
 	return media["schema"]
 }
 
-// parameterSchema is the schema of a parameter of an operation.
+// parameterSchema returns the schema of a parameter of an operation.
 func parameterSchema(t *testing.T, operation, name string) map[string]any {
 	t.Helper()
 	c := theContract()

@@ -38,7 +38,8 @@ func (m memoryHashes) ReadHashes(indexes []int64) ([]ledger.Hash, error) {
 	return out, nil
 }
 
-// grow adds entries to a log of some size, and shows it with a proof from size since.
+// grow adds entries to the log, which has size entries. It returns what the other server shows: the
+// new checkpoint, with a proof from size since unless that is 0.
 func (o *otherLog) grow(size, since int64, leaves ...string) string {
 	o.t.Helper()
 	all := make([][]byte, len(leaves))

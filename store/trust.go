@@ -21,8 +21,8 @@ var (
 	// the ledger and noted in the watermark, so it was not answered. It comes with
 	// ErrUnavailable.
 	ErrNotSealed = errors.New("what spends or takes away an approval must be sealed first, and that fails")
-	// ErrUnfinished: the store was filled from a backup, and what must not survive a
-	// restore was not voided yet.
+	// ErrUnfinished: the store was restored from a backup, but the approvals that must not
+	// survive a restore have not been voided yet.
 	ErrUnfinished = errors.New(
 		"the restore of this store was not finished: run `assent restore --in-place` on it",
 	)
@@ -31,9 +31,9 @@ var (
 // WatermarkError reports that the watermark, which is kept outside of the database, can't
 // show what happened to a store after the state that it is restored to.
 type WatermarkError struct {
-	Tenant string // "": of all of them
-	Size   int64  // entries that the restored ledger of the tenant has
-	Known  int64  // entries that the watermark knows of
+	Tenant string // empty if the watermark has no entry for this store
+	Size   int64  // number of entries in the tenant's restored ledger
+	Known  int64  // number of entries that the watermark has recorded
 }
 
 func (e *WatermarkError) Error() string {

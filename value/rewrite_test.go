@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/internal/growth"
 )
 
-// drawText returns JSON with every freedom that a text has: white space, escapes, spellings of
+// drawText returns JSON text that varies everything JSON allows: white space, escapes, spellings of
 // numbers, the order of keys.
 func drawText(t *rapid.T, depth int) string {
 	space := rapid.SampledFrom([]string{"", "", " ", "\n\t", "\r "})

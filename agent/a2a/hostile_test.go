@@ -87,7 +87,7 @@ func (p *peer) count(method string) int {
 	return n
 }
 
-// remote is a tool of this peer.
+// remote returns a tool of this peer.
 func (p *peer) remote(cfg RemoteConfig) *Remote {
 	p.t.Helper()
 	c := must.Get(NewClient(ClientConfig{
@@ -103,7 +103,7 @@ func (p *peer) remote(cfg RemoteConfig) *Remote {
 	return NewRemote(c, cfg)
 }
 
-// ok is a response with a task in a state. more contains further members of its status.
+// ok returns a response with a task in a state. more contains further members of its status.
 func ok(wrap string, state State, more string) string {
 	task := fmt.Sprintf(`{"id":"remote-1","contextId":"CTX","status":{"state":"%s"%s}}`, state, more)
 	if wrap != "" {

@@ -63,7 +63,7 @@ func checkGolden(t *testing.T, file string, events iter.Seq2[Event, error]) {
 	}
 }
 
-// asking is a run with a text, a call that runs immediately and one request of each kind.
+// asking returns a run with a text, a call that runs immediately and one request of each kind.
 func asking() iter.Seq2[*agent.Update, error] {
 	all := requests()
 	call := all["call"].(*content.ToolApprovalRequest)

@@ -77,7 +77,8 @@ func TestTellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 	}
 }
 
-// A payload that a client makes from the schema must not be read as something else.
+// The schema has a field for the reason with our description, even if the call has an argument that
+// is called reason.
 func TestTheSchemaOffersAReasonForEveryCall(t *testing.T) {
 	for _, args := range []string{`{"amount":5}`, `{"amount":5,"reason":"damaged"}`} {
 		i := must.Get(InterruptOf(&content.ToolApprovalRequest{

@@ -22,7 +22,7 @@ import (
 
 const sonnet = "claude-sonnet-4-5"
 
-// dial is a client for a replayed service. It ignores the environment.
+// dial returns a client for a replayed service. It ignores the environment.
 func dial(t *testing.T, file string, more ...anthropic.Option) agent.ChatClient {
 	t.Helper()
 	options := []anthropic.Option{

@@ -17,7 +17,7 @@ type pair struct {
 
 func text(key, s string) pair { return pair{key, quote(s)} }
 
-// optional is a string that is left out if it is empty.
+// optional returns a string that is left out if it is empty.
 func optional(key, s string) pair {
 	if s == "" {
 		return pair{key, nil}

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/internal/replay"
 )
 
-// answer is a response with some blocks.
+// answer returns a response with some blocks.
 func answer(blocks string) string {
 	return `{"type":"message","role":"assistant","id":"m","stop_reason":"end_turn","content":[` + blocks + `]}`
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// listedMessage is a message in the neutral encoding, with every field.
+// listedMessage returns a message in the neutral encoding, with every field.
 func listedMessage(m *content.Message) map[string]any {
 	return map[string]any{
 		"role":                  string(m.Role),

@@ -97,7 +97,7 @@ func turn(contents ...content.Content) *agent.Response {
 	return &agent.Response{Messages: []*content.Message{content.NewMessage(content.Assistant, contents...)}}
 }
 
-// answered is an input with one request and its answer.
+// answered returns an input with one request and its answer.
 func answered(change func(*content.ToolApprovalResponse)) func() []*content.Message {
 	return func() []*content.Message {
 		q := &content.ToolApprovalRequest{RequestID: "ficc_1", Call: callOf("1", "f")}
@@ -109,7 +109,7 @@ func answered(change func(*content.ToolApprovalResponse)) func() []*content.Mess
 	}
 }
 
-// counted is a function that counts its runs.
+// counted returns a function that counts its runs.
 func counted(n *int) agent.Function {
 	return agent.NewFunction("f", "", nil, func(context.Context, json.RawMessage) (any, error) {
 		*n++
@@ -256,14 +256,14 @@ func TestNilMessagesAreNoPanic(t *testing.T) {
 		})
 }
 
-// oneThen is a model that returns the same text in every turn.
+// oneThen returns a model that returns the same text in every turn.
 func oneThen(s string) modelFunc {
 	return func(int, []*content.Message, *agent.Options) (*agent.Response, error) {
 		return turn(&content.Text{Text: s}), nil
 	}
 }
 
-// calling is a model that makes one call and then says done.
+// calling returns a model that makes one call and then says done.
 func calling(name string) modelFunc {
 	return func(n int, _ []*content.Message, _ *agent.Options) (*agent.Response, error) {
 		if n == 0 {

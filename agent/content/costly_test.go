@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// doubling is a schema of 2.6 KB that takes 2^40 steps.
+// doubling returns a schema of 2.6 KB that takes 2^40 steps.
 func doubling() string {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/a0","$defs":{`)

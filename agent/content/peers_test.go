@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// pythonRequest is an approval request in Python's format. Its call has these members in
+// pythonRequest returns an approval request in Python's format. Its call has these members in
 // addition to id and name.
 func pythonRequest(members string) string {
 	return `{"type":"function_approval_request","id":"r","function_call":{"type":"function_call","call_id":"c",` +

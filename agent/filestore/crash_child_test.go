@@ -134,7 +134,7 @@ func (w *worker) act(line string) error {
 
 func (w *worker) pay() agent.Function { return w.acting("pay") }
 
-// acting is a tool that acts on its arguments.
+// acting returns a tool that acts on its arguments.
 func (w *worker) acting(name string) agent.Function {
 	return agent.NewFunction(name, "Acts.", nil, func(_ context.Context, args json.RawMessage) (any, error) {
 		return "paid", w.act(lineOf(args))

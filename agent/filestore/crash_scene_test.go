@@ -104,7 +104,7 @@ func (s *scene) begin(message *content.Message) *process {
 	return p
 }
 
-// kill ends the process like a power failure.
+// kill ends the process with SIGKILL.
 func (p *process) kill() { _ = p.cmd.Process.Kill() } // it may have ended by itself
 
 // letOn opens the gate. It has no effect if the process was killed there.

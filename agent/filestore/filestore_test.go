@@ -34,7 +34,7 @@ func mustLoad(t testing.TB, s *Store, id string) *agent.Thread {
 	return must.Get(s.Load(t.Context(), id))(t)
 }
 
-// thread is a thread in the state of a process that has loaded revision n.
+// thread returns a thread in the state of a process that has loaded revision n.
 func thread(id string, n int64) *agent.Thread {
 	t := agent.NewThread(id)
 	t.Revision = n

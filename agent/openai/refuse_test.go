@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// nowhere is a model to which nothing may be sent.
+// nowhere returns a model to which nothing may be sent.
 func nowhere(cfg Config, overChat bool) agent.ChatClient {
 	if overChat {
 		return NewChat(NewClient("http://127.0.0.1:1/v1", "k"), cfg)

@@ -237,7 +237,7 @@ func (m model) Stream(
 	return agent.StreamOf(m.Respond(ctx, messages, opt))
 }
 
-// clerk is the chat agent with the tools that are offered to the thread.
+// clerk returns the chat agent with the tools that are offered to the thread.
 func (o *office) clerk(operation string) agent.Agent {
 	o.t.Helper()
 	tools := must.Get(raptools.Tools(o.t.Context(), raptools.Config{

@@ -145,7 +145,7 @@ func (w *world) planner(cfg a2a.RemoteConfig) agent.Agent {
 		agent.ChatAgentConfig{Name: "planner", Tools: []agent.Tool{a2a.NewRemote(w.client(hers), cfg)}})
 }
 
-// text is a message with one text.
+// text returns a message with one text.
 func text(id, words string) *a2a.Message {
 	return &a2a.Message{MessageID: id, Role: a2a.RoleUser, Parts: []a2a.Part{{Text: &words}}}
 }

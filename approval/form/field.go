@@ -374,7 +374,7 @@ func (r *reader) texts(path string, v value.Value) []string {
 	return out
 }
 
-// count reads a non-negative integer of at most most.
+// count reads an integer from 0 to most.
 func (r *reader) count(path string, v value.Value, most int) int {
 	n, err := strconv.Atoi(v.Num.Canonical())
 	if v.Kind != value.Number || err != nil || n < 0 || n > most {

@@ -37,7 +37,8 @@ const payload = `{"actor":"bench","facts":{"agent":"clerk","state":"pending","ta
 	`transfer"},"sealed":{},"subject":"apr_0","tenant":"default","time":"2026-11-21T12:00:00.000000Z",` +
 	`"type":"request_opened","v":1}`
 
-// signs makes the next store seal an act that spends or withdraws something before it answers.
+// signs controls whether the next store that is opened gets a key and a watermark. With them, it
+// seals an action that uses up or withdraws an approval before it answers.
 var signs = true
 
 // trust returns the trust settings of a service: a key and its watermark.

@@ -6,9 +6,9 @@
 // calls _initialize once, then any export, one at a time.
 //
 // A host writes an input at the address that assent_input returns, calls
-// one of the others, and finds the answer at assent_output, as long as
-// that call returned. A module that trapped answers nothing any more;
-// its host has to deny.
+// one of the others, and finds the answer at assent_output if that call
+// returned. After a trap the module can't be used any more, and its host
+// has to deny.
 package main
 
 import (
@@ -97,7 +97,7 @@ func assentDecide(decider uint32) uint32 {
 //go:wasmexport assent_close
 func assentClose(decider uint32) { delete(deciders, decider) }
 
-// taken is the input, which is used once.
+// taken returns the input, which is used once.
 func taken() []byte {
 	text := input
 	input = nil

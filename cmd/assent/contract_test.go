@@ -27,7 +27,7 @@ func TestContract(t *testing.T) {
 	testscript.Run(t, scripts(dir))
 }
 
-// block is the first block of code in that language.
+// block returns the first block of code in that language.
 func block(t *testing.T, page, language string) string {
 	t.Helper()
 	_, after, ok := strings.Cut(page, "```"+language+"\n")
@@ -66,7 +66,7 @@ func script(example string) string {
 	return out.String()
 }
 
-// check is the command that searches for a line of the example.
+// check returns the command that searches for a line of the example.
 func check(line string) string {
 	name := regexp.MustCompile(`\{([A-Z]+)\}`)
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*")

@@ -175,7 +175,7 @@ func hookTakers(sites ...string) (all []taker) {
 	return all
 }
 
-// exampleTaker is an example that compiles a plan. It has its own policies, so its configuration
+// exampleTaker returns an example that compiles a plan. It has its own policies, so its configuration
 // names none.
 func exampleTaker(name, site string, args ...string) taker {
 	return taker{

@@ -38,7 +38,7 @@ type wayToAsk struct {
 	ask    func(t *testing.T, w *entrances, c askedCall)
 }
 
-// embedder is the asker in a program that embeds the service.
+// embedder returns the asker in a program that embeds the service.
 func embedder() approval.Asker { return approval.Asker{Token: "embedder", Person: "mara"} }
 
 func waysToAsk() []wayToAsk {
@@ -209,7 +209,8 @@ func byHook(t *testing.T, w *entrances, c askedCall) {
 	}
 }
 
-// byHookAlone asks directly in the store of the service, like a hook on its machine.
+// byHookAlone opens the service's store and asks there without using the service, like a hook that
+// runs on the same machine.
 func byHookAlone(t *testing.T, w *entrances, c askedCall) {
 	at := func(name string) string { return filepath.Join(w.dir, name) }
 	cfg, err := config.Reader{}.Hook(config.HookFlags{
@@ -229,7 +230,7 @@ func byHookAlone(t *testing.T, w *entrances, c askedCall) {
 	}
 }
 
-// resolved is the call as a plan has it.
+// resolved returns the call as a plan has it.
 func (c askedCall) resolved() *resolve.Call {
 	return &resolve.Call{Kind: resolve.Tool, Tool: "restart", Args: []byte(c.args()), Principal: c.principal}
 }

@@ -320,7 +320,7 @@ func overAPI(t *testing.T, w *entrances, r *approval.Request) string {
 	return read.Current().Decision.Message
 }
 
-// slackMessage is the text of all blocks of a message, as Slack shows them.
+// slackMessage returns the text of all blocks of a message, as Slack shows them.
 func slackMessage(t *testing.T, w *entrances, r *approval.Request) string {
 	t.Helper()
 	var blocks []struct {

@@ -73,7 +73,7 @@ func (w *entrances) signsIn(t *testing.T, id, user, link string) (c machineCall,
 	return c, w.machines.post(c.URL, c.signIn(link))
 }
 
-// signIn is a message that asks for a sign-in.
+// signIn returns a message that asks for a sign-in.
 func (c machineCall) signIn(link string) string {
 	text, _ := json.Marshal(link) // texts always have a form
 

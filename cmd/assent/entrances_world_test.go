@@ -327,7 +327,7 @@ func (w *entrances) call(principal string, seats int) askedCall {
 
 func (c askedCall) args() string { return fmt.Sprintf(`{"word":%q,"seats":%d}`, c.word, c.seats) }
 
-// text is the call of a tool in its JSON form.
+// text returns the call of a tool in its JSON form.
 func (c askedCall) text(tool string) []byte {
 	return fmt.Appendf(nil, `{"kind":"tool","tool":%q,"args":%s,"principal":%q}`, tool, c.args(), c.principal)
 }

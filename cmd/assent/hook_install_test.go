@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// hookSettings is the file in which a product has its hooks.
+// hookSettings returns the file in which a product has its hooks.
 func hookSettings(home, product string) string {
 	return filepath.Join(home, map[string]string{
 		"claude-code": ".claude/settings.json",
@@ -26,7 +26,7 @@ func hookSettings(home, product string) string {
 	}[product])
 }
 
-// inHome is a command of a person with a home directory of their own.
+// inHome returns a command of a person with a home directory of their own.
 func inHome(ctx context.Context, home string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "assent", args...)
 	cmd.Env = append(os.Environ(), "HOME="+home)

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// after is the document of a call that has run.
+// after returns the document of a call that has run.
 func after(t *testing.T, product string, doc func(toolCall) string, c toolCall, failed bool) string {
 	t.Helper()
 	before := doc(c)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestHookLeavesAShortLogBesideItsStore: folding it into the store would delay each call. A long
-// log is folded.
+// TestHookLeavesAShortLogBesideItsStore: a hook leaves a short write-ahead log next to its database,
+// because checkpointing it would delay each call. A long log is checkpointed and removed.
 func TestHookLeavesAShortLogBesideItsStore(t *testing.T) {
 	flags := append(hookDir(t), "--wait", "0s")
 	log := filepath.Join(filepath.Dir(flags[1]), "hook.db-wal")

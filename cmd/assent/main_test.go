@@ -193,15 +193,15 @@ func asks(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("ID", opened.Request.ID)
 }
 
-// tells wants a pattern in what the last command wrote, to either stream.
+// tells fails unless the last command's standard output or error matches a pattern.
 func tells(ts *testscript.TestScript, _ bool, args []string) {
 	if text := ts.ReadFile("stdout") + ts.ReadFile("stderr"); !regexp.MustCompile(args[0]).MatchString(text) {
 		ts.Fatalf("nothing like %s in\n%s", args[0], text)
 	}
 }
 
-// plain leaves the last output in a file, without what differs from run
-// to run.
+// plain writes the last command's output to a file, and replaces ids, times, digests and other text
+// that differs from run to run with placeholders.
 func plain(ts *testscript.TestScript, _ bool, args []string) {
 	text := ts.ReadFile("stdout")
 	for _, r := range [][2]string{
@@ -217,7 +217,7 @@ func plain(ts *testscript.TestScript, _ bool, args []string) {
 			`root \S+, signed by \S+`,
 			"root HASH, signed by KEY",
 		}, {`[0-9a-f]{64}`, "DIGEST"}, {`\b[0-9a-f]{24}\b`, "RULES"}, {` +\n`, "\n"},
-		{`(\S) {2,}`, "$1  "}, // columns are as wide as what stands in them
+		{`(\S) {2,}`, "$1  "}, // a column is as wide as its content
 	} {
 		text = regexp.MustCompile(r[0]).ReplaceAllString(text, r[1])
 	}

@@ -323,7 +323,7 @@ func TestMCPInServeEnds(t *testing.T) {
 	}
 }
 
-// kills ends the service as a power cut does.
+// kills ends the service with SIGKILL.
 func (s *mcpService) kills() {
 	s.t.Helper()
 	must.Do(s.t, s.cmd.Process.Kill())

@@ -34,7 +34,7 @@ func (h *testServer) broker(t *testing.T) *permit.Verifier {
 	return v
 }
 
-// approved is a call that alice approved.
+// approved returns a call that alice approved.
 func (h *testServer) approved(t *testing.T, call string) *approval.Request {
 	t.Helper()
 	r := h.ask(t, call)

@@ -141,7 +141,7 @@ func testFetchedFiles(t *testing.T, file, out string, back func()) {
 	}
 }
 
-// opened is the registry that a configuration names.
+// opened returns the registry that a configuration names.
 func opened(t *testing.T, file string) *policyhttp.Registry {
 	t.Helper()
 	chosen, err := term.ReadDecisions(file, nil, os.Stderr)

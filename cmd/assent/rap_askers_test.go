@@ -111,7 +111,7 @@ func (m *machines) serve(w http.ResponseWriter, r *http.Request) {
 	go m.post(c.URL, message)
 }
 
-// result is the message of a result, with more fields.
+// result returns the message of a result, with more fields.
 func (c machineCall) result(text, more string) string {
 	return fmt.Sprintf(`{"type":"tool_result","group_id":%q,"id":%q,"text":%q%s}`, c.GroupID, c.ID, text, more)
 }
@@ -132,7 +132,7 @@ func (m *machines) says(say func(machineCall) string) {
 	m.say = say
 }
 
-// question is an answer to an invocation that asks before it goes on.
+// question returns an answer to an invocation that asks before it goes on.
 func (m *machines) question(c machineCall) string {
 	return fmt.Sprintf(
 		`{"type":"user_choice","group_id":%q,"id":%q,"prompt":"Really?","choices":["Yes","No"],"default":1,`+

@@ -35,7 +35,7 @@ upstream: {name: machines, url: "`+m.URL+`"}
 `+strings.Join(more, "\n"))
 }
 
-// invocation is an invocation of look.
+// invocation returns an invocation of look.
 func (p *runtimePeer) invocation(id, more string) string {
 	return fmt.Sprintf(
 		`{"operation":"look","arguments":{},"id":%q,"callback_url":"%s/cb/%s","group_id":"g"%s}`,

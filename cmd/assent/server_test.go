@@ -56,7 +56,7 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// withFiles is a server that has these files, and is not started.
+// withFiles returns a server that has these files, and is not started.
 func withFiles(t *testing.T, files map[string]string) *testServer {
 	t.Helper()
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
@@ -151,7 +151,7 @@ func fetched(t *testing.T, method, url, token, body string, set ...func(*http.Re
 	return resp.StatusCode, string(read)
 }
 
-// where is the store of the server, with its key.
+// where returns the store of the server, with its key.
 func (h *testServer) where() config.Store {
 	return config.Store{Where: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k")}
 }

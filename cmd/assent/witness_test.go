@@ -160,7 +160,7 @@ func TestASecondServerIsAWitness(t *testing.T) {
 	}
 }
 
-// saved is the size of the log in the state that is put back later.
+// saved returns the size of the log in the state that is put back later.
 func saved(t *testing.T, dir string) (size int64) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "s.db")+"?_pragma=busy_timeout(20000)")

@@ -115,7 +115,7 @@ func sum(text []byte) string {
 	return "sha256:" + hex.EncodeToString(digest[:])
 }
 
-// blob is the path of a part in an OCI layout.
+// blob returns the path of a part in an OCI layout.
 func blob(text []byte) string { return "blobs/sha256/" + sum(text)[len("sha256:"):] }
 
 func described(mediaType string, text []byte) map[string]any {

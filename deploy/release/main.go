@@ -229,7 +229,7 @@ func (r *release) platform(t target) error {
 	return nil
 }
 
-// base is the start of the name of an archive, such as
+// base returns the start of the name of an archive, such as
 // assent_0.3.0_linux_amd64.
 func (r *release) base(t target) string { return "assent_" + r.version + "_" + t.String() }
 

@@ -65,8 +65,8 @@ func TestChecksumsAreSigned(t *testing.T) {
 	}
 }
 
-// TestRefusesAnotherVersion checks that a release says the version that its
-// binaries print.
+// TestRefusesAnotherVersion checks that a release is refused if its version is not the one in the
+// sources, which the binaries print.
 func TestRefusesAnotherVersion(t *testing.T) {
 	r := release{version: "9.9.9", root: "../..", out: filepath.Join(t.TempDir(), "dist")}
 	if err := r.prepare(true); err == nil || !strings.Contains(err.Error(), `the version is "9.9.9", but the sources say`) {

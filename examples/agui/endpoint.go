@@ -116,7 +116,7 @@ func send(w http.ResponseWriter, event agui.Event) error {
 	return http.NewResponseController(w).Flush()
 }
 
-// bank is an agent whose transfers need approval.
+// bank returns an agent whose transfers need approval.
 func bank() agent.Agent {
 	transfer := agent.NewFunction(
 		"transfer",

@@ -18,7 +18,7 @@ type flight struct {
 	Stops  int     `json:"stops"`
 }
 
-// flights is the timetable.
+// flights returns the timetable.
 func flights(to string) []flight {
 	return map[string][]flight{
 		"Lisbon": {{"TP 571", 249, 0}, {"LH 1166", 189, 1}},

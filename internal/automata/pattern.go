@@ -14,8 +14,8 @@ type Pattern struct {
 	part  *partition
 	shown []rune // a character of each class
 
-	lines, words bool // looks at line ends, at word boundaries: what a state must remember of the last character
-	trim         bool // and the cut can matter
+	lines, words bool // the pattern tests line ends, or word boundaries, so a state depends on the last character
+	trim         bool // trailing white space may be cut off, and that can change the result
 
 	states []state
 	index  map[string]int
@@ -28,8 +28,8 @@ type Pattern struct {
 	key   []byte
 }
 
-// state is a set of instructions about to run, and of what was read as
-// much as later steps need.
+// state is the set of instructions to run next, and what later steps need to know about the text
+// that was read.
 type state struct {
 	pcs    []uint32
 	prev   rune // a representative of the last character; edge at the start
@@ -63,10 +63,11 @@ func NewPattern(re *syntax.Regexp, trim bool) *Pattern {
 	return p
 }
 
-// Size is the memory that the states built so far take, roughly in words.
+// Size returns the memory that the states built so far take, roughly in words.
 func (p *Pattern) Size() int { return p.size }
 
-// prepare finds out what the instructions can tell apart.
+// prepare partitions the characters into classes. No instruction distinguishes two characters of a
+// class.
 func (p *Pattern) prepare(trim bool) {
 	var sets [][]rune
 	distinct := map[string]bool{}

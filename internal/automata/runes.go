@@ -186,7 +186,7 @@ func orbit(r rune) []rune {
 	return set
 }
 
-// spaces is the set of unicode.IsSpace.
+// spaces returns the set of unicode.IsSpace.
 func spaces() []rune {
 	var set []rune
 	for _, r := range unicode.White_Space.R16 {

@@ -68,7 +68,7 @@ func (h *hooks) clockRound(t *testing.T, n int, body openapi.VoteBody, first, la
 		}
 		id = cmp.Or(regexp.MustCompile(`apr_[0-9a-z]+`).FindString(said), id)
 	}
-	if id != "" { // else its time was over at once
+	if id != "" { // otherwise the request expired immediately
 		h.shows(t, id, first, later)
 		outcome, err := answer(t.Context(), h.people, id, body)
 		approved = err == nil && outcome == approval.VoteApproved

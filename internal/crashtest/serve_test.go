@@ -182,7 +182,7 @@ func (h *harness) serve(address string) *process {
 	return p
 }
 
-// kill ends the process like a power failure, and waits for its end.
+// kill ends the process with SIGKILL, and waits for its end.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may be dead
 	<-p.done

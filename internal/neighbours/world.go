@@ -175,7 +175,7 @@ func (w *world) token(ctx context.Context, tenant, name, scopes string) (string,
 	return made.Secret, nil
 }
 
-// memory is the most that the server had in memory at a time, in bytes.
+// memory returns the most that the server had in memory at a time, in bytes.
 func (w *world) memory() (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.process.Process.Pid))
 	if err != nil {

@@ -163,7 +163,7 @@ func (k *clock) follow(f *ast.File) {
 	})
 }
 
-// nth is the value that assignment i of n takes from these expressions.
+// nth returns the value that assignment i of n takes from these expressions.
 func (k *clock) nth(from []ast.Expr, i, n int) wall {
 	switch {
 	case len(from) == n:
@@ -312,7 +312,7 @@ func (k *clock) markResult(function any, i, n int, w wall) {
 	}
 }
 
-// callee is the function, or the variable, that a call names.
+// callee returns the function, or the variable, that a call names.
 func (k *clock) callee(call *ast.CallExpr) types.Object {
 	fun := ast.Unparen(call.Fun)
 	switch ix := fun.(type) {
@@ -549,7 +549,7 @@ func TestWallClockCheckAllows(t *testing.T) {
 	}
 }
 
-// clockSample is a package whose only test has this code.
+// clockSample returns a package whose only test has this code.
 func clockSample(t *testing.T, code string) checked {
 	t.Helper()
 	p := sampleTest(t, "value", `package value

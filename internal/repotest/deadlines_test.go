@@ -107,7 +107,7 @@ func timesOut(c checked, client *ast.CompositeLit) bool {
 	})
 }
 
-// received is the call whose channel a case of a select receives from.
+// received returns the call whose channel a case of a select receives from.
 func received(comm ast.Stmt) *ast.CallExpr {
 	var e ast.Expr
 	switch s := comm.(type) {

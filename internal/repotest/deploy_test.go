@@ -94,7 +94,7 @@ func checkDeployment(t *testing.T, assent string) {
 	checkServeFile(t, assent, file("serve.yaml"))
 }
 
-// goVersion is the version of Go that the module asks for, without its
+// goVersion returns the version of Go that the module asks for, without its
 // last number.
 func goVersion(t *testing.T) string {
 	t.Helper()

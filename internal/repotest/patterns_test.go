@@ -57,7 +57,7 @@ func checkPatterns(packages []checked) []string {
 	return out
 }
 
-// named is the identifier of the function that an expression calls.
+// named returns the identifier of the function that an expression calls.
 func named(fun ast.Expr) *ast.Ident {
 	switch fun := fun.(type) {
 	case *ast.Ident:

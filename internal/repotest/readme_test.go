@@ -19,8 +19,8 @@ var (
 	setUpBlock   = regexp.MustCompile("(?s)```sh\n(.*?)```")
 )
 
-// TestReadmeCommands runs every command of the README and of the tours at
-// the top of the tree, and compares its output with the page.
+// TestReadmeCommands runs every command of the README and of the tours in docs/guides, and compares
+// its output with the page.
 func TestReadmeCommands(t *testing.T) {
 	bin := binaries(t)
 	for page, least := range map[string]int{"README.md": 2, "docs/guides/tour.md": 6, "docs/guides/go.md": 1} {

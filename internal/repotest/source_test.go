@@ -163,7 +163,7 @@ func writes(c checked) map[types.Object]bool {
 	return written
 }
 
-// root is the variable that an expression such as table[i].field starts from.
+// root returns the variable that an expression such as table[i].field starts from.
 func root(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {

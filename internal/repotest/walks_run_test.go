@@ -87,7 +87,8 @@ func replaceText(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(file, []byte(strings.ReplaceAll(text, args[1], args[2])), 0o600))
 }
 
-// insert adds a line below the one that holds the anchor, indented like it.
+// insert adds a line below the only line that contains the anchor, with the same indentation. It
+// returns errAnchor if no line or more than one contains it.
 func insert(text, anchor, line string) (string, error) {
 	lines := strings.SplitAfter(text, "\n")
 	holds := func(l string) bool { return strings.Contains(l, anchor) }

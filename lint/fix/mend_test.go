@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/lint/fix"
 )
 
-// misspelt is an agent with a number of tools, each with a mistake and a
+// misspelt returns an agent with a number of tools, each with a mistake and a
 // comment.
 func misspelt(tools int) string {
 	var b strings.Builder

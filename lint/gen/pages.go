@@ -45,7 +45,7 @@ func pages() map[string]string {
 	return all
 }
 
-// page is the page of one rule.
+// page returns the page of one rule.
 func page(area string, r diag.RuleInfo) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s.\n\n%s · %s · %s\n\n%s\n", r.ID, title(r), r.Severity, area, r.Spec, wrapped(r.Why))
@@ -68,7 +68,7 @@ func title(r diag.RuleInfo) string { return strings.ToUpper(r.Title[:1]) + r.Tit
 
 func yaml(text string) string { return "```yaml\n" + text + "```\n" }
 
-// printed is what agf-validate prints for the example. For a piece of a
+// printed returns what agf-validate prints for the example. For a piece of a
 // file the places would be wrong, so only sentences are shown.
 func printed(area string, r diag.RuleInfo) string {
 	s := exampleOf(area, r, r.Bad)

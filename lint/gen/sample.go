@@ -147,7 +147,7 @@ func (s sample) lint(id string) []diag.Finding {
 	return slices.DeleteFunc(found, func(f diag.Finding) bool { return f.Rule != id })
 }
 
-// shelf is the registry of the examples: it holds one policy.
+// shelf returns the registry of the examples: it holds one policy.
 func shelf() policy.Registry {
 	const text = `schema_version: "1.0.0"
 policy_ref: acme.finance.trade-controls-v2
@@ -160,7 +160,7 @@ rules:
 	return set
 }
 
-// fleet is the agents that the policies of the examples are checked
+// fleet returns the agents that the policies of the examples are checked
 // with: one, that names them.
 func fleet() *lint.Fleet {
 	var b strings.Builder
@@ -211,7 +211,7 @@ func folder(s sample) fstest.MapFS {
 	return fsys
 }
 
-// firstKey is the first key of an example that starts a line.
+// firstKey returns the first key of an example that starts a line.
 func firstKey(text string) string {
 	for _, line := range strings.Split(text, "\n") {
 		if key, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "#") &&

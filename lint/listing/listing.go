@@ -132,7 +132,7 @@ func name(c *resolve.Call) string {
 	}
 }
 
-// declared is the line on which an agent's file declares a target: its
+// declared returns the line on which an agent's file declares a target: its
 // entry, or that of its container.
 func declared(a *schema.Agent, c *resolve.Call) int {
 	space := &a.ActionSpace

@@ -106,7 +106,7 @@ func TestOddConditionsHaveWords(t *testing.T) {
 	}
 }
 
-// testing1 is a condition of one test without operands.
+// testing1 returns a condition of one test without operands.
 func testing1(op condition.Op) *condition.Expr {
 	return &condition.Expr{Groups: []condition.Group{{Matchers: []condition.Matcher{{
 		Key:   "a",

@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// hundred is an agent of a hundred tools with ten policies, and the
+// hundred returns an agent of a hundred tools with ten policies, and the
 // tests that are made for it.
 func hundred(t testing.TB, tools int) *Suite {
 	t.Helper()

@@ -227,7 +227,7 @@ func (g *maker) vary(doc value.Value, groups []condition.Group) {
 	}
 }
 
-// shown is a value as the name of a test has it.
+// shown returns a value as the name of a test has it.
 func shown(v value.Value) string {
 	if v.Kind == value.Absent {
 		return "missing"
@@ -340,7 +340,7 @@ func (g *maker) texts(m *condition.Matcher, re string) []value.Value {
 	return out
 }
 
-// found is the value at the first of the places that has one.
+// found returns the value at the first of the places that has one.
 func found(doc value.Value, places [][]string) value.Value {
 	for _, place := range places {
 		if v, ok := doc.Get(place...); ok {
@@ -359,7 +359,7 @@ func numberOf(n value.Num) value.Value {
 	return value.Value{Kind: value.Number, Num: n}
 }
 
-// alone is a condition of one matcher.
+// alone returns a condition of one matcher.
 func alone(m condition.Matcher) *condition.Expr {
 	one := condition.Group{Matchers: []condition.Matcher{m}}
 
@@ -446,7 +446,7 @@ func set(doc *value.Value, place []string, v value.Value) {
 	set(member, place[1:], v)
 }
 
-// without is an object without one member.
+// without returns an object without one member.
 func without(doc value.Value, key string) value.Value {
 	doc.Members = slices.DeleteFunc(slices.Clone(doc.Members), func(m value.Member) bool { return m.Key == key })
 

@@ -141,7 +141,7 @@ func aliasOf(c *resolve.Call) string {
 	return c.Agent
 }
 
-// single is an agent's document without the entries of other aliases.
+// single returns an agent's document without the entries of other aliases.
 func single(root *yamldoc.Node, alias string) *yamldoc.Node {
 	space := *root.Get("action_space")
 	space.Fields = slices.Clone(space.Fields)

@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// world is the world of testdata.
+// world returns the world of testdata.
 func world(t testing.TB) (*World, *Built) {
 	t.Helper()
 	f, b := prepared(t, "passing"+Suffix, read(t, "passing"+Suffix), testWorld(t))

@@ -31,7 +31,7 @@ func (m memory) Policies(dir string) ([]policy.File, []diag.Finding) {
 	return policy.ReadFS(sub, dir)
 }
 
-// testWorld is the files that tests of testdata name, with others in
+// testWorld returns the files that tests of testdata name, with others in
 // the place of some.
 func testWorld(t testing.TB, others ...string) memory {
 	t.Helper()

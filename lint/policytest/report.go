@@ -266,7 +266,7 @@ func (o *Outcome) junit(w io.Writer) error {
 	return nil
 }
 
-// findingOf is a test as a case of JUnit: one without a place, which
+// findingOf returns a test as a case of JUnit: one without a place, which
 // would become a part of its name.
 func findingOf(file string, r *Result) diag.Finding {
 	f := diag.Finding{Rule: r.Name, File: file, Message: "passed"}

@@ -179,7 +179,7 @@ func pairs(expected []Reason, got []resolve.Reason) bool {
 
 func (c *check) last() *Failure { return &c.failures[len(c.failures)-1] }
 
-// reasonOf is a reason as a file names it.
+// reasonOf returns a reason as a file names it.
 func reasonOf(r *resolve.Reason) Reason {
 	return Reason{
 		Source: string(r.Source),

@@ -135,7 +135,7 @@ func (l *loader) policies(w *World, dir string) {
 	w.Policies = append(w.Policies, found...)
 }
 
-// refused is the first finding that stops, as an error with its place.
+// refused returns the first finding that stops, as an error with its place.
 func refused(findings []diag.Finding) error {
 	if stopping := yamldoc.Stopping(findings); len(stopping) > 0 {
 		findings = stopping

@@ -63,7 +63,7 @@ func compiled(t testing.TB, replace ...string) (*resolve.Plan, *schema.Agent) {
 	return plan, agent
 }
 
-// loosened is the plan with higher limits.
+// loosened returns the plan with higher limits.
 func loosened(t testing.TB) (*resolve.Plan, *schema.Agent) {
 	return compiled(t, "gt: 100}", "gt: 2000}", "gt: 1000}", "gt: 2000}", "approval: true", "approval: false")
 }

@@ -133,7 +133,7 @@ func TestTokensThatOpenNothing(t *testing.T) {
 	}
 }
 
-// segment is a part of a JWT.
+// segment returns a part of a JWT.
 func segment(t *testing.T, v any) string {
 	t.Helper()
 	text := must.Get(json.Marshal(v))(t)

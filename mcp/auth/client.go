@@ -39,7 +39,7 @@ type Client struct {
 	cfg  ClientConfig
 	http *http.Client
 
-	turn   chan struct{} // taken by who looks at what is below
+	turn   chan struct{} // mutex for the fields below, with a context
 	grant  clientcredentials.Config
 	token  string
 	got    time.Time
@@ -82,8 +82,10 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return c, nil
 }
 
-// Token returns a valid token. refused is a token that the server has refused, so that another one
-// is requested; it is empty if there is none. Concurrent callers wait for the same token.
+// Token returns the current token, or requests one. refused is the token that the server has refused,
+// or empty: another one is then requested, unless that token is younger than leastLife. After a failed
+// request, Token returns the same error until rests has passed. Concurrent callers wait for the same
+// token.
 func (c *Client) Token(ctx context.Context, refused string) (string, error) {
 	select {
 	case c.turn <- struct{}{}:

@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// plainTool is the definition of a tool.
+// plainTool returns the definition of a tool.
 func plainTool(name, members string) []byte {
 	return []byte(`{"name":"` + name + `","inputSchema":{"type":"object"}` + members + `}`)
 }

@@ -326,7 +326,7 @@ func TestReadPinsRefuses(t *testing.T) {
 	}
 }
 
-// between is the text between two others.
+// between returns the text between two others.
 func between(text, from, to string) string {
 	_, rest, _ := strings.Cut(text, from)
 	found, _, _ := strings.Cut(rest, to)

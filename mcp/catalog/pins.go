@@ -68,7 +68,7 @@ func (p *Pinned) Of(name string) []Pin {
 	return out
 }
 
-// NewPin returns the pin of a tool of a server that an operator accepts.
+// NewPin returns the pin for a server's tool that an operator accepts.
 func NewPin(server Server, t *Tool, volatile []string) (Pin, error) {
 	if t.Problem != "" {
 		return Pin{}, fmt.Errorf("the tool %q can't be accepted: %s", t.Name, t.Problem)

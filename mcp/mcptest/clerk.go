@@ -26,7 +26,7 @@ action_space:
 const clerkFoot = `execution_policy: {id: agf.react, config: {instructions: Keep files., model: any}}
 `
 
-// ClerkOf is the file of the same agent with other entries of
+// ClerkOf returns the file of the same agent with other entries of
 // mcp_servers, each line with its indentation of four.
 func ClerkOf(servers string) string { return clerkHead + servers + clerkFoot }
 

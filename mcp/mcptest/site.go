@@ -160,7 +160,7 @@ func (s *Script) answer(m *wire.Message) string {
 	return written(wire.Answer(m.ID, json.RawMessage(result), nil))
 }
 
-// opening is the request that opens a conversation.
+// opening returns the request that opens a conversation.
 func (s *Script) opening() string {
 	if s.Era == "modern" {
 		return "server/discover"

@@ -29,7 +29,7 @@ type web struct {
 	gone   chan struct{} // closed when the conversation is over
 	news   *news
 	asking chan struct{}  // questions of the server that are being answered
-	rest   sync.WaitGroup // whatever still runs beside requests
+	rest   sync.WaitGroup // goroutines that run in addition to requests
 	ctx    context.Context
 	stop   context.CancelFunc
 
@@ -37,7 +37,7 @@ type web struct {
 	mu       sync.Mutex
 	session  string
 	forgot   chan struct{} // closed when the session is another one
-	posts    string        // where messages go; "": to the server's address
+	posts    string        // URL for messages; empty: the server's URL
 	err      error         // why it is over
 }
 

@@ -11,7 +11,7 @@ import (
 // maxResult limits a tool_result, because runtimes read at most some megabytes of a callback.
 const maxResult = 3 << 20
 
-// errorOutcome is the outcome of a call that failed or did not run.
+// errorOutcome returns the outcome of a call that failed or did not run.
 func errorOutcome(text string) rap.Outcome {
 	if !strings.HasPrefix(text, "Error: ") {
 		text = "Error: " + text

@@ -138,7 +138,7 @@ func (w *rtWorld) start() {
 	w.mine = w.as(w.r, rtAsker())
 }
 
-// rtAsker is the default asker. With Config.Only its names are sent unchanged, so that tests
+// rtAsker returns the default asker. With Config.Only its names are sent unchanged, so that tests
 // can spell them out.
 func rtAsker() approval.Asker { return approval.Asker{Token: "clerk-token"} }
 

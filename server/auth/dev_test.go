@@ -64,7 +64,7 @@ func TestDevLink(t *testing.T) {
 }
 
 // TestTheDevCookieNamesItsPort checks that a sign-in at a second server on the same machine
-// leaves the session of the first one.
+// does not replace the session at the first one.
 func TestTheDevCookieNamesItsPort(t *testing.T) {
 	h, other := open(t, true), open(t, true)
 	b := h.browser()

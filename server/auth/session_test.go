@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/server/directory"
 )
 
-// signedIn is a browser whose person is signed in.
+// signedIn returns a browser whose person is signed in.
 func (h *harness) signedIn() *browser {
 	h.t.Helper()
 	b := h.browser()

@@ -134,7 +134,7 @@ func (l *flightLife) says(text string) {
 	testwait.Until(l.t, "the program to say "+text, func() bool { return strings.Contains(l.out.String(), text) })
 }
 
-// kill ends the program as a power failure would.
+// kill ends the program with SIGKILL.
 func (l *flightLife) kill() {
 	l.t.Helper()
 	must.Do(l.t, l.cmd.Process.Kill())

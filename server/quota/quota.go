@@ -304,7 +304,7 @@ func (p *Pool) meet(t *tenant, w *wish) {
 	close(w.met)
 }
 
-// next returns the wish that is next, and its tenant.
+// next returns the wish to meet next, and its tenant. It skips the tenants in passed.
 func (p *Pool) next(passed map[*tenant]bool) (of *tenant, first *wish) {
 	var best turn
 	for _, t := range p.tenants {

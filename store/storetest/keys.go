@@ -33,7 +33,7 @@ func keyOf(name string) stores.Key {
 // ours is the name of the key that the suite uses.
 const ours = "storetest.example"
 
-// Trust is the configuration with which the suite opens stores.
+// Trust returns the configuration with which the suite opens stores.
 func Trust() stores.Trust { return stores.Trust{Key: keyOf(ours)} }
 
 // Keys runs the suite of the binding of a store to its key.

@@ -37,7 +37,7 @@ func SealFirst(t *testing.T, place func(t *testing.T) Place) {
 	}
 }
 
-// signing is a trust that can sign, with a watermark in a folder.
+// signing returns a trust that can sign, with a watermark in a folder.
 func signing(t *testing.T, dir string) stores.Trust {
 	t.Helper()
 	trust, _ := remembering(t, dir)

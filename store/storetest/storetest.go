@@ -119,7 +119,7 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 
 const tenant = "acme"
 
-// epoch is the time of the tests.
+// epoch returns the time of the tests.
 func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 123456000, time.UTC) }
 
 // one opens the only replica of a new database.

@@ -199,7 +199,7 @@ func deliver(t testing.TB, s full, targets ...string) {
 	})
 }
 
-// soon is a time at which everything that was just appended is due, with the clock of any
+// soon returns a time at which everything that was just appended is due, with the clock of any
 // engine's test.
 func soon() time.Time { return time.Now().Add(100 * 365 * 24 * time.Hour) }
 

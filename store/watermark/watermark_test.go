@@ -21,7 +21,7 @@ func open(t *testing.T, path string) *Watermark {
 	return must.Get(Open(path, place, func(err error) { t.Errorf("a write failed: %v", err) }))(t)
 }
 
-// mark is a log of n entries.
+// mark returns a log of n entries.
 func mark(n int64) store.Mark {
 	return store.Mark{
 		Size: n,

@@ -2,8 +2,7 @@ package channels
 
 import "testing"
 
-// TestNames: no two channels share a name or a field, and each takes it
-// that a tenant says nothing.
+// TestNames: no two channels share a name or a field, and empty settings have no receivers.
 func TestNames(t *testing.T) {
 	taken := map[string]bool{}
 	for _, c := range All() {

@@ -146,7 +146,7 @@ func (a Reader) mcpProgram(f MCPFlags) (cfg MCP, err error) {
 	return cfg, nil
 }
 
-// onlyAlias is the alias of the one MCP server that an agent declares.
+// onlyAlias returns the alias of the one MCP server that an agent declares.
 func (a Reader) onlyAlias(file string) (string, error) {
 	src, err := term.ReadFile(file, nil)
 	if err != nil {
@@ -168,7 +168,7 @@ func (a Reader) onlyAlias(file string) (string, error) {
 	return names[0], nil
 }
 
-// nameOf is a short name for what identifies a gateway.
+// nameOf returns a short name for what identifies a gateway.
 func nameOf(parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return hex.EncodeToString(sum[:6])

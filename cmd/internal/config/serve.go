@@ -176,7 +176,7 @@ func (c *Serve) checkMCP() error {
 	return nil
 }
 
-// PinsOf is the file of a gateway's pins.
+// PinsOf returns the file of a gateway's pins.
 func (c *Serve) PinsOf(g config.Served) string {
 	if g.Pins != "" {
 		return g.Pins

@@ -101,8 +101,8 @@ func (c Store) Tenant(name string) (string, error) {
 	)
 }
 
-// whereStore returns the location of the store. The environment takes precedence over everything
-// but flags that were given, and a file with the location over the location itself.
+// whereStore returns the location of the store: from ASSENT_STORE unless flags were given, otherwise
+// from the content of file if file is not empty, otherwise store itself.
 func (a Reader) whereStore(store, file string, given bool) (string, error) {
 	if env := a.Getenv("ASSENT_STORE"); env != "" && !given {
 		return env, nil

@@ -120,7 +120,7 @@ func (d *document) place(p position) diag.Position {
 	return diag.Position{Line: p.Line + 1, Column: utf8.RuneCountInString(d.before(p)) + 1}
 }
 
-// before is the part of a line before a position.
+// before returns the part of a line before a position.
 func (d *document) before(p position) string {
 	line, units := d.line(p.Line), 0
 	for i, c := range line {

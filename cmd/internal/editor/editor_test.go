@@ -581,7 +581,7 @@ func TestRandomEditsNeverEndTheSession(t *testing.T) {
 	})
 }
 
-// longDesk is the file of an agent with as many tools, of six lines each.
+// longDesk returns the file of an agent with as many tools, of six lines each.
 func longDesk(tools int) string {
 	var b strings.Builder
 	for i := range tools {

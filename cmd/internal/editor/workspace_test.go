@@ -107,7 +107,7 @@ func TestRenameLeavesOtherPoliciesAlone(t *testing.T) {
 	}
 }
 
-// tested is a test file about the desk, or another agent.
+// tested returns a test file about the desk, or another agent.
 func tested(agent string) string {
 	return "schema_version: \"1.0.0\"\nagent: " + agent + `
 calls:

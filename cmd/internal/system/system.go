@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// UntilSignal is a context that an interrupt or a request to stop ends.
+// UntilSignal returns a context that an interrupt or a request to stop ends.
 // A second signal ends the process at once.
 func UntilSignal(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)

@@ -43,7 +43,7 @@ func Read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// Root is the root of the repository, seen from the directory of a test.
+// Root returns the root of the repository, seen from the directory of a test.
 func Root(t *testing.T) string {
 	t.Helper()
 	dir := "."

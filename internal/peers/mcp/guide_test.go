@@ -156,7 +156,7 @@ func (g *guide) filled(command string) string {
 	return command
 }
 
-// masked is a text without what differs each time.
+// masked returns a text without what differs each time.
 func (g *guide) masked(text string) string {
 	text = strings.ReplaceAll(text, g.work, "/home/you/project")
 	text = strings.ReplaceAll(text, g.home, "/home/you")

@@ -21,7 +21,7 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
-// assent is the path of the program.
+// assent returns the path of the program.
 func assent() string { return filepath.Join(os.Getenv("ASSENT_MCP_BIN"), "assent") }
 
 // start starts a program that is ended with the test, and returns what
@@ -196,7 +196,7 @@ func (in inbox) answers(t *testing.T, verdict, answer string) {
 	in.decides(t, verdict, regexp.MustCompile(`apr_[0-9a-z]+`).FindString(answer))
 }
 
-// waiting is the request that waits about a file.
+// waiting returns the request that waits about a file.
 func (in inbox) waiting(t *testing.T, file string) string {
 	t.Helper()
 	found := ""

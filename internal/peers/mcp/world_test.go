@@ -47,7 +47,7 @@ people:
 groups: {risk: {description: People who judge.}}
 `
 
-// installed is the directory of programs of others.
+// installed returns the directory of programs of others.
 func installed(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("ASSENT_MCP_PEERS")

@@ -71,7 +71,7 @@ func (b bank) Stream(
 	}
 }
 
-// bankAgent is an agent of that model, two of whose tools need
+// bankAgent returns an agent of that model, two of whose tools need
 // approval.
 func bankAgent() agent.Agent {
 	echo := func(name string) agent.Function {

@@ -223,7 +223,7 @@ func (r *request) answer() (json.RawMessage, error) {
 	return codecs()[r.Shapes[0]].AppendContent(nil, c)
 }
 
-// asked is a task that asks what the content asks.
+// asked returns a task that asks what the content asks.
 func (r *request) asked() (a2a.Asked, error) {
 	c, err := r.read()
 	if err != nil {

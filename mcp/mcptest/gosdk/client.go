@@ -25,7 +25,7 @@ func Connect(ctx context.Context, url string, by *http.Client) (*Client, error) 
 // Close ends the conversation.
 func (c *Client) Close() error { return c.session.Close() }
 
-// Version is the version of the protocol that both speak.
+// Version returns the version of the protocol that both speak.
 func (c *Client) Version() string { return c.session.InitializeResult().ProtocolVersion }
 
 // Tools returns the input schemas of all tools by name.

@@ -228,7 +228,7 @@ type Call struct {
 	ID, GroupID string // the ids of the asker, or those sent if these are unknown
 }
 
-// Key is the key of every runtime under test.
+// Key returns the key of every runtime under test.
 func Key() []byte { return bytes.Repeat([]byte{7}, 32) }
 
 const Room = "clerk"

@@ -111,8 +111,8 @@ func comma(i, n int) string {
 	return ","
 }
 
-// pack joins lines into at most most texts of up to maxText characters. It returns the number
-// of lines that don't fit.
+// pack joins lines into texts of up to maxText characters, and returns up to most texts and the
+// number of lines that don't fit.
 func pack(lines []string, most int) (texts []string, left int) {
 	for i, line := range lines {
 		switch last := len(texts) - 1; {

@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// job is the delivery for a new request, as the worker passes it.
+// job returns the delivery for a new request, as the worker passes it.
 func (w *world) job(r *approval.Request, attempt int) store.Job {
 	return store.Job{
 		ID:       1,

@@ -18,8 +18,8 @@ import (
 	"github.com/assent-dev/assent/server/notify/slack"
 )
 
-// childLife is the environment variable in which the test binary, run as a child, finds its
-// life.
+// childLife is the environment variable that passes a life, as JSON, to the test binary when it is
+// run as a child process.
 const childLife = "SLACK_TEST_LIFE"
 
 // life is one process that sends due deliveries, with the store and the Slack of the test.
@@ -30,7 +30,8 @@ type life struct {
 	Now         time.Time
 }
 
-// TestALife is the process that is killed. Run as an ordinary test it has nothing to deliver.
+// TestALife is the body of the process that is killed. When it runs as an ordinary test, there is
+// nothing to deliver.
 func TestALife(t *testing.T) {
 	text := os.Getenv(childLife)
 	if text == "" {

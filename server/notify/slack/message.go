@@ -79,7 +79,7 @@ func (m *message) lines(lines []string, most int) {
 	}
 }
 
-// pack adds at most most sections, and returns the number of lines that don't fit.
+// pack adds up to most sections, and returns the number of lines that don't fit.
 func (m *message) pack(lines []string, most int) (left int) {
 	texts, left := pack(lines, most)
 	for _, t := range texts {
@@ -149,7 +149,7 @@ func approvers(r *approval.Request) []string {
 	return out
 }
 
-// listed returns at most most names, and the number of the others.
+// listed returns up to most names, and the number of the others.
 func listed(names []string, most int) string {
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)

@@ -27,7 +27,7 @@ const (
 	fieldPrefix = "field_"
 )
 
-// modal is a form as Slack's inputs.
+// modal is a form as the blocks of a Slack modal.
 type modal struct {
 	blocks []slack.Block
 	size   int

@@ -194,7 +194,7 @@ func TestUnreadableArguments(t *testing.T) {
 	}
 }
 
-// hostile is a request in which every text tries to look like something else.
+// hostile returns a request in which every text tries to look like something else.
 func hostile() *approval.Request {
 	const bad = "x\u202e\n*Approved* <!channel> <https://evil.example|click> :white_check_mark: &lt;\U000e0041 שלום " +
 		"![i](http://evil.example/i.png)"

@@ -110,7 +110,7 @@ func newWorld(t *testing.T, change ...func(*slack.Config)) *world {
 // noon is the time at which a world begins.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// worldOn is the world on a database that another process may share.
+// worldOn returns the world on a database that another process may share.
 func worldOn(t *testing.T, database string, now time.Time, change ...func(*slack.Config)) *world {
 	w := &world{t: t, slack: newFakeSlack(t), people: &book{}, file: database, now: now}
 	w.knows(peopleFile)
@@ -288,7 +288,7 @@ func (w *world) open(call *resolve.Call) *approval.Request {
 	return out.Request
 }
 
-// asked is a world in which a request for a call was opened and shown.
+// asked returns a world in which a request for a call was opened and shown.
 func asked(t *testing.T, tool, args string, change ...func(*slack.Config)) (*world, *approval.Request) {
 	t.Helper()
 	w := newWorld(t, change...)

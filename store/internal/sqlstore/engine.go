@@ -73,10 +73,10 @@ type Stmt struct {
 
 func do(sql string, args ...any) Stmt { return Stmt{SQL: sql, Args: args} }
 
-// one is a statement that must change exactly one row.
+// one returns a statement that must change exactly one row.
 func one(sql string, args ...any) Stmt { return Stmt{SQL: sql, Args: args, One: true} }
 
-// blind is an insert that an engine may send later: see Stmt.Blind.
+// blind returns an insert that an engine may send later: see Stmt.Blind.
 func blind(sql string, args ...any) Stmt { return Stmt{SQL: sql, Args: args, Blind: true} }
 
 // ErrMoved means that a row was changed after it had been read.
