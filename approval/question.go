@@ -58,7 +58,7 @@ const (
 )
 
 // questionPrefix is the prefix of the ids of questions. It distinguishes questions from approvals
-// where only the id is known.
+// when only the id is known.
 const questionPrefix = "qst_"
 
 // QuestionID reports whether an id belongs to a question.

@@ -17,8 +17,8 @@ import (
 //	  template-hides-tested: error
 //
 // It may switch off or re-grade rules, except findings that stop the
-// load. The other fields of a decision configuration may stand beside
-// it; they are read by resolve.ParseConfig.
+// load. The file may also contain the other fields of a decision
+// configuration, which resolve.ParseConfig reads.
 type Config struct {
 	severities map[string]setting
 }

@@ -77,7 +77,8 @@ func testM17(t *testing.T) {
 	}
 }
 
-// provesNothing makes a server refuse every request until it is healthy.
+// provesNothing checks that a refusal with this status proves nothing about the era of a server, so
+// that it is probed again once it is healthy. With status 0, the server doesn't answer until then.
 func provesNothing(t *testing.T, era string, status int) {
 	var well atomic.Bool
 	site := mcptest.NewSite(t, script(era), func(w http.ResponseWriter, v *mcptest.Visit) bool {

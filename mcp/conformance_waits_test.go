@@ -21,7 +21,7 @@ type stream struct {
 	lines *bufio.Scanner
 }
 
-// stream wants a stream of events.
+// stream reads the response as an event stream. The test fails if it is not one.
 func (w *web) stream(resp *http.Response) *stream {
 	w.t.Helper()
 	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {

@@ -14,7 +14,7 @@ const purpose = "mcp/"
 
 // OutlivesRestore reports whether a record may stay in a store that was restored from a backup.
 // Calls that had not ended may have run since the backup, and would run again: they are removed,
-// and the same call asks again. Stored results stay, and so do the places of calls.
+// and the same call asks again. Stored results stay, and so do records that are never due.
 func OutlivesRestore(key []byte, r store.Record) (bool, error) {
 	if r.Due.IsZero() {
 		return true, nil

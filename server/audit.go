@@ -151,7 +151,7 @@ func (x *exchange) exportAll(out *ledger.Writer, size int64) error {
 		if len(entries) == 0 {
 			return fmt.Errorf("entry %d: %w", next, approval.ErrNotFound)
 		}
-		_ = control.SetWriteDeadline(time.Now().Add(answerTime)) // recorders of tests have none
+		_ = control.SetWriteDeadline(time.Now().Add(answerTime)) // test recorders have no deadlines
 		for _, e := range entries {
 			if err := out.Write(e.Leaf, e.Openings); err != nil {
 				return err

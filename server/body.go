@@ -44,7 +44,7 @@ func limitBody(w http.ResponseWriter, r *http.Request, within time.Duration) {
 		return
 	}
 	body := &timed{r.Body, http.NewResponseController(w)}
-	_ = body.control.SetReadDeadline(time.Now().Add(within)) // recorders of tests have none
+	_ = body.control.SetReadDeadline(time.Now().Add(within)) // test recorders have no deadlines
 	r.Body = body
 }
 

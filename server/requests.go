@@ -72,7 +72,7 @@ func (x *exchange) moved(id string, version int64, wait time.Duration) (*approva
 
 // waiting returns the context of a long poll. It also ends when the server drains.
 func (x *exchange) waiting(wait time.Duration) (ctx context.Context, done func()) {
-	// recorders of tests have none
+	// test recorders have no deadlines
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(wait + answerTime))
 	ctx, cancel := x.untilDrained()
 	x.metrics.polls.Inc()

@@ -248,7 +248,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := out.Header()
 	h.Set("Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // recorders of tests have none
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // test recorders have no deadlines
 	limitBody(w, r, s.cfg.Timing.Body)
 	pattern := ""
 	defer func() {

@@ -50,7 +50,7 @@ type app struct {
 	fileErrors []diag.Finding
 	people     *directory.Joined
 	listener   net.Listener
-	figures    net.Listener // for /metrics; nil: beside the API
+	figures    net.Listener // for /metrics; nil: on the listener of the API
 	base       *url.URL     // where people reach it
 	service    *approval.Service
 	// administration asks people about administrative acts.

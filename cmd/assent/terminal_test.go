@@ -195,9 +195,9 @@ func TestNoColor(t *testing.T) {
 // styles, and clearing the screen.
 var ours = regexp.MustCompile(`\x1b\[(\d+m|H|2J)|\r\n`)
 
-// unforged wants nothing of the data to control the terminal, or to
-// begin a line as one of ours. It returns what is printed without our
-// own control sequences.
+// unforged checks that no data controls the terminal or begins a line
+// that looks like one of ours. It returns the output without our own
+// control sequences.
 func unforged(t *testing.T, args []string, screen *terminal, lines ...string) string {
 	t.Helper()
 	got := ours.ReplaceAllString(screen.out.String(), "")

@@ -69,7 +69,7 @@ func TestKillHook(t *testing.T) {
 type hooks struct {
 	bin    string
 	flags  []string
-	env    []string // beside that of the test
+	env    []string // in addition to the test's environment
 	people *client.Client
 
 	// life is the approximate time until a hook has printed that an approved call may run.

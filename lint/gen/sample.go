@@ -190,8 +190,8 @@ func staff() *people.Directory {
 	return d
 }
 
-// folder is where the sub-agents of the examples stand, beside the
-// sample itself.
+// folder returns the files of an example: the sample, and the sub-agents
+// that it names.
 func folder(s sample) fstest.MapFS {
 	fsys := fstest.MapFS{s.file: {Data: []byte(s.text)}}
 	var plain, bare bytes.Buffer

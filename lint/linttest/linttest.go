@@ -9,7 +9,7 @@
 //
 // Other agents of the folder may be sub-agents of samples, and are
 // those that its policies are checked with; other policies are given
-// beside its agents. people.yaml says who is in the groups, and
+// together with its agents. people.yaml says who is in the groups, and
 // tools.json which tools are offered.
 package linttest
 

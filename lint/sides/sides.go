@@ -24,7 +24,7 @@ import (
 
 // Directory is one people.yaml of a side.
 type Directory struct {
-	Path   string // within the side; "" of one that was named beside it
+	Path   string // within the side; empty if it was named separately
 	Name   string // for people
 	People *people.Directory
 }

@@ -160,7 +160,8 @@ func TestSeveralDefinitions(t *testing.T) {
 	}
 }
 
-// TestJudgeWithholds: problems of a tool take precedence over its pins.
+// TestJudgeWithholds: a tool with a problem is withheld. With HoldText a tool with hidden text is
+// withheld, even if it was accepted at first sight, until an operator accepts it.
 func TestJudgeWithholds(t *testing.T) {
 	hidden := plainTool("h", `,"description":"x\u202e"`)
 	tools := list(

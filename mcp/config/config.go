@@ -30,8 +30,8 @@ type Gateway struct {
 
 	Store     string `doc:"store"`
 	StoreFile string `doc:"store_file"`
-	Key       string `doc:"key"`       // "": assent.key beside a store that is a file
-	Watermark string `doc:"watermark"` // "": beside the key; NoWatermark: none
+	Key       string `doc:"key"`       // "": assent.key next to a store that is a file
+	Watermark string `doc:"watermark"` // "": next to the key; NoWatermark: none
 
 	Works
 	PermitAge time.Duration `doc:"permit_age"` // at most a day
@@ -72,7 +72,7 @@ func (w *Works) AsksUser() bool { return w.Ask == "user" || w.Ask == "both" }
 type Served struct {
 	Name  string `doc:"name"`
 	Agent string `doc:"agent"` // id
-	Pins  string `doc:"pins"`  // file; "": mcp-NAME.pins.json beside the store
+	Pins  string `doc:"pins"`  // file; "": mcp-NAME.pins.json next to the store, or to the key with PostgreSQL
 	Works
 	Hold    time.Duration `doc:"hold"`
 	InPlace bool          `doc:"in_place"`

@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// table says every field, once.
+// table is the JSON Schema of the configuration, which defines every field.
 //
 //go:embed config.schema.json
 var table []byte

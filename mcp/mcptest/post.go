@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Ask sends a request to a gateway as the caller desk; headers come in
-// pairs. The body of the answer is closed when the test ends.
+// Ask sends a request to a gateway as the caller desk. headers contains
+// names, each followed by its value. The body of the answer is closed when the test ends.
 func Ask(
 	ctx context.Context, t testing.TB, c *http.Client, method, url, body string, headers ...string,
 ) *http.Response {

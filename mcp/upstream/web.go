@@ -64,7 +64,7 @@ func (w *web) lapse() {
 
 func (w *web) anew() { w.news.all() }
 
-// beside runs a function in the background, unless the conversation is over. close waits for all of
+// beside runs a function in a goroutine, unless the conversation is over. close waits for all of
 // them.
 func (w *web) beside(do func()) {
 	w.mu.Lock()

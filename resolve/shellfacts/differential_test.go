@@ -93,7 +93,7 @@ func (s *sandbox) run(line string) []string {
 	cmd := exec.CommandContext(s.t.Context(), s.bash, "-c", line)
 	cmd.Dir = work
 	cmd.Env = []string{"PATH=" + s.dir, "LEDGER=" + ledger, "HOME=" + work, "X=rm", "P=" + s.dir}
-	_, _ = cmd.CombinedOutput() // what runs beside it has ended too; many lines fail, having started programs before
+	_, _ = cmd.CombinedOutput() // waits for background programs too; many lines fail after they have started programs
 	text, err := os.ReadFile(ledger)
 	if err != nil && !os.IsNotExist(err) {
 		s.t.Fatal(err)

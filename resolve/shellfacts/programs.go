@@ -362,7 +362,7 @@ func (w word) changesFiles() bool {
 // ends reports whether a word ends a command of find.
 func (w word) ends() bool { return w.known && (w.text == ";" || w.text == "+") }
 
-// shell reads a line in a line.
+// shell reads the command line that a shell gets with -c or -lc.
 func shell(r *reader, args []word) ([][]word, bool) {
 	if len(args) < 2 || !args[0].known || args[0].text != "-c" && args[0].text != "-lc" || !args[1].known {
 		return nil, false

@@ -97,7 +97,7 @@ func TestWorkspacesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestSensitiveFiles, by any of their names.
+// TestSensitiveFiles checks which lines name sensitive files, also by globs, options and directories.
 func TestSensitiveFiles(t *testing.T) {
 	for sensitive, lines := range map[bool][]string{
 		true: {

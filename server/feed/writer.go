@@ -54,7 +54,7 @@ func (e *Writer) timed(do func() error) {
 		return
 	}
 	began := time.Now()
-	_ = e.control.SetWriteDeadline(began.Add(e.slow)) // recorders of tests have none
+	_ = e.control.SetWriteDeadline(began.Add(e.slow)) // test recorders have no deadlines
 	e.err = do()
 	e.worst = max(e.worst, time.Since(began))
 }

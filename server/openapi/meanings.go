@@ -36,7 +36,7 @@ func Meanings() []Meaning {
 	return all
 }
 
-// rows is the table. An entry without Next has no next action.
+// rows returns the table. Meanings sets an empty Next to NextActionNone.
 func rows() []Meaning {
 	return []Meaning{
 		{

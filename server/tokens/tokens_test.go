@@ -261,8 +261,8 @@ func TestATokenIsBoundToAgentsUnlessAllAreNamed(t *testing.T) {
 	}, by, "scopes")
 }
 
-// TestACommandLineSignsInWithACode checks that a command line whose code its person types
-// gets one token of theirs, once.
+// TestACommandLineSignsInWithACode checks that after a person has typed the code of a command
+// line, the command line gets one token of that person, and that the code can't be used again.
 func TestACommandLineSignsInWithACode(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()

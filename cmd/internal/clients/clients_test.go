@@ -26,7 +26,7 @@ type world struct {
 	errs bytes.Buffer
 	in   string // what a person types; "": there is no terminal
 
-	variables map[string]string // of the environment, beside HOME and PATH
+	variables map[string]string // of the environment, in addition to HOME and PATH
 }
 
 func newWorld(t *testing.T) *world { return &world{t: t, home: t.TempDir()} }

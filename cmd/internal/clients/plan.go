@@ -33,7 +33,7 @@ type plan struct {
 	entry   settings.Member
 	config  string
 	servers []server
-	left    []string // servers that stay beside the gateway, with reasons
+	left    []string // servers that the client keeps in addition to the gateway, with reasons
 	// unsupported lists the servers that the gateway can't take, and why.
 	unsupported error
 	files       []made

@@ -14,8 +14,8 @@ type Gateway struct {
 	PublicURL string   `doc:"public_url"` // how runtimes reach it; "" means http:// and the address
 	Store     string   `doc:"store"`
 	StoreFile string   `doc:"store_file"` // file that holds Store
-	KeyFile   string   `doc:"key"`        // "" means assent.key beside a store that is a file
-	Watermark string   `doc:"watermark"`  // file; "" means one beside the key, NoWatermark none
+	KeyFile   string   `doc:"key"`        // "" means assent.key next to a store that is a file
+	Watermark string   `doc:"watermark"`  // file; "" means one next to the key, NoWatermark none
 	Agents    []string `doc:"agents"`
 	Policies  []string `doc:"policies"`
 	// Decisions is the file of the decision configuration, as that of

@@ -34,14 +34,14 @@ const (
 // Serve is the configuration of the server; see assent serve --help. Files are given as paths.
 type Serve struct {
 	Listen        string `doc:"listen"`
-	MetricsListen string `doc:"metrics_listen"` // a listener of its own for /metrics; "" leaves it beside the API
+	MetricsListen string `doc:"metrics_listen"` // a listener of its own for /metrics; "": on the listener of the API
 	PublicURL     string `doc:"public_url"`     // how people reach it; "" means http:// and the address
 	// Hosts are further names of the server, in addition to those of Listen and PublicURL.
 	Hosts     []string `doc:"hosts"`
 	Store     string   `doc:"store"`      // path or postgres:// URL
 	StoreFile string   `doc:"store_file"` // file that holds Store
-	KeyFile   string   `doc:"key"`        // "" means assent.key beside a store that is a file
-	Watermark string   `doc:"watermark"`  // file; "" means one beside the key, NoWatermark none
+	KeyFile   string   `doc:"key"`        // "" means assent.key next to a store that is a file
+	Watermark string   `doc:"watermark"`  // file; "" means one next to the key, NoWatermark none
 	Kept      `doc:"ledger"`
 	// Retention is the time after which ended requests are redacted, as by assent prune. 0 means
 	// never.
@@ -127,7 +127,7 @@ type OIDC struct {
 	Issuer           string   `doc:"issuer"`
 	ClientID         string   `doc:"client_id"`
 	ClientSecretFile string   `doc:"client_secret_file"`
-	Scopes           []string `doc:"scopes"` // beside openid; none: email and profile
+	Scopes           []string `doc:"scopes"` // in addition to openid; none: email and profile
 	GroupsClaim      string   `doc:"groups_claim"`
 }
 

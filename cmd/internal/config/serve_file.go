@@ -61,7 +61,7 @@ func (a Reader) Choices(t *Tenant) error {
 }
 
 // decisions reads a decision configuration, unless file is empty. It must contain all settings that
-// affect decisions, so that CI and this server decide alike; none of them may be given beside it.
+// affect decisions, so that CI and this server decide alike; none of them may be given in addition to it.
 func (a Reader) decisions(file string, into **term.Decisions, beside map[string]bool) (err error) {
 	if file == "" {
 		return nil

@@ -163,7 +163,7 @@ func (c *client) call(tool string, pairs ...any) string {
 	return c.ask("tools/call", string(text))
 }
 
-// expect wants a text in an answer.
+// expect checks that an answer contains a text.
 func expect(t *testing.T, answer, want string) {
 	t.Helper()
 	if !strings.Contains(answer, want) {

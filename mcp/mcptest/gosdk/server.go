@@ -45,8 +45,8 @@ func Old() http.Handler {
 	return sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return s }, nil)
 }
 
-// newServer has a tool for each kind of content, and resources, prompts
-// and completions.
+// newServer returns a server that has a tool for each kind of content, and
+// resources, prompts and completions.
 func newServer() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "everything", Version: "1"}, &sdk.ServerOptions{
 		CompletionHandler: complete,

@@ -255,7 +255,8 @@ func choiceLine(r *approval.Request, i int, label, shown string) string {
 }
 
 // answers returns the elements below a question: a button for each choice, or a menu if there
-// are too many, a button to dismiss the question, and the link.
+// are too many, a button to dismiss the question, and the link. It returns only the link if the
+// question can't be answered in Slack.
 func (a *App) answers(r *approval.Request, full bool) []slack.Block {
 	open := a.opens(r)
 	if r.State != approval.Pending || !full || len(r.Question.Choices) > maxOptions {
