@@ -76,7 +76,7 @@ type request struct {
 	plan     *resolve.Plan // that decided; nil: none could
 	decision resolve.Decision
 	meta     json.RawMessage // that is passed on; nil for none
-	back     state           // that the client brought back; zero for none
+	back     state           // that the client sent back; zero for none
 	// what a modern client answers to the questions that were sent with that state
 	responses json.RawMessage
 	round     *round    // that a server's question belongs to; nil: none was asked

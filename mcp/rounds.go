@@ -144,7 +144,7 @@ func (g *Gateway) sealRound(next round, asked []byte) (json.RawMessage, *wire.Er
 	}), nil
 }
 
-// openRound opens the state that a client brought back with the same call.
+// openRound opens the state that a client sent back with the same call.
 func (g *Gateway) openRound(q *request, text string) (*round, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, roundVersion))
 	if err != nil {

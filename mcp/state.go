@@ -91,7 +91,7 @@ func writeInput(w *jsonmsg.Writer, name string, params json.RawMessage) {
 
 var errState = errors.New("requestState: it is not one of this call, or was used before")
 
-// comeBack takes a state that a client brought back, once.
+// comeBack accepts a state that a client sent back. Each state is accepted once.
 func (g *Gateway) comeBack(ctx context.Context, q *request, text string) (state, error) {
 	s, err := g.unseal(text)
 	if err != nil || s.Until.Before(g.now()) {
@@ -108,7 +108,7 @@ func (g *Gateway) comeBack(ctx context.Context, q *request, text string) (state,
 	return s, err
 }
 
-// unseal opens a state that a client brought back. It returns an error for anything that this
+// unseal opens a state that a client sent back. It returns an error for anything that this
 // gateway didn't seal.
 func (g *Gateway) unseal(text string) (s state, err error) {
 	if len(text) < len(stateVersion) || text[:len(stateVersion)] != stateVersion {

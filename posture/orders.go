@@ -28,9 +28,9 @@ func (o Order) String() string {
 	return [...]string{"same", "tighter", "looser", "incomparable"}[min(o, Incomparable)]
 }
 
-// Protection is the value that an aspect compares. Each aspect uses one of the fields.
+// Protection is the value that an aspect compares. Each aspect uses only the fields that it needs.
 type Protection struct {
-	Require policy.Require // as resolve.Demand has it; the zero value where nothing is demanded
+	Require policy.Require // as resolve.Demand has it; the zero value if nothing is required
 	All     bool           // every name, whatever Names says
 	Names   []string       // sorted, without repetitions
 	Word    string         // the name behind an alias, or of the step; may be empty

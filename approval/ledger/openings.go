@@ -149,7 +149,7 @@ func (l Leaf) check(openings Openings) (redacted int, err error) {
 }
 
 // Redact removes the openings with these names permanently and returns the rest, or nil if none are
-// left. Names without an opening are ignored, because they are already redacted.
+// left. Names without an opening are ignored, because they may have been redacted before.
 func Redact(openings []byte, names ...string) ([]byte, error) {
 	o, err := ParseOpenings(openings)
 	if err != nil {

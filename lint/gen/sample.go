@@ -190,8 +190,8 @@ func staff() *people.Directory {
 	return d
 }
 
-// folder returns the files of an example: the sample, and the sub-agents
-// that it names.
+// folder returns the files of an example: the sample, and the agents that
+// samples name as sub-agents.
 func folder(s sample) fstest.MapFS {
 	fsys := fstest.MapFS{s.file: {Data: []byte(s.text)}}
 	var plain, bare bytes.Buffer

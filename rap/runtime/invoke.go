@@ -158,7 +158,7 @@ func (t *Threads) begin(ctx context.Context, c *call, in *Invocation) (Call, err
 		return publicCall(c), nil
 	}
 
-	// Check again now that the call is stored: whoever closes the thread from now on finds it.
+	// Check again now that the call is stored: if the thread is closed from now on, the call is found.
 	closed, err := r.isClosed(ctx, names.ThreadOf(c.Key))
 	if err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
