@@ -75,7 +75,7 @@ type agentPair struct {
 	old, new *Side
 }
 
-// pairing holds the agents that are not paired yet.
+// pairing holds the agents that are not paired yet, and the pairs that were found.
 type pairing struct {
 	old, new    map[string]*Side
 	gone, fresh map[string]*Side

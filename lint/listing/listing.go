@@ -15,8 +15,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Agent is the listing of one agent. Its texts are as the files have
-// them: whoever shows them makes them safe.
+// Agent is the listing of one agent. Its texts are unchanged from the
+// files: code that shows them must make them safe first.
 type Agent struct {
 	ID      string
 	Version string
