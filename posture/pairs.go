@@ -35,8 +35,8 @@ func filesOf(side map[string]*Side) []string {
 }
 
 // pairs matches the agents of two versions by metadata.id, or by path if several agents share an
-// id. A file whose agent has a new id counts as the same agent. Agents without a counterpart are
-// returned alone.
+// id. A file whose agent has a new id counts as the same agent. If both versions have exactly one
+// agent, these two are a pair. Agents without a counterpart are returned alone.
 func pairs(old, new map[string]*Side) []agentPair {
 	if len(old) == 1 && len(new) == 1 {
 		for a := range old {
