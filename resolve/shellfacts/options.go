@@ -26,6 +26,9 @@ func harmless(words []word, begins func([]word) bool) (ok bool, because string) 
 		}
 		texts[i] = w.text
 	}
+	if i := slices.IndexFunc(texts, isResponseFile); i >= 0 && name != "git" { // where @ is a revision
+		return false, texts[i]
+	}
 	if check(texts) {
 		return true, ""
 	}
@@ -82,9 +85,13 @@ func checkOf(name string) func(args []string) bool {
 	case "file":
 		return without("-f", "--files-from", "-m", "--magic-file", "-C", "-z", "-Z", "--uncompress")
 	case "diff":
-		return without("-r", "--recursive", "--paginate", "-l")
+		return without("-N", "-P", "--new-file", "--unidirectional-new-file", "-r", "--recursive", "--paginate", "-l")
 	case "hostname":
-		return noOperand
+		return func(args []string) bool { return noOperand(args) && without("-F", "--file", "-b", "--boot")(args) }
+	case "cp":
+		return harmlessCopy
+	case "strings":
+		return without()
 	case "go":
 		return harmlessGo
 	case "gofmt":
@@ -143,7 +150,7 @@ const (
 		`offline|doc|examples|example|message-format|no-deps|depth|version|list|exclude|keep-going|no-fail-fast|jobs)(=.*)?`
 	scriptOptions = `-[stiwuv]|--(silent|if-present|workspace|workspaces|coverage|watch|watchAll|run|verbose|ci|bail|` +
 		`quiet|` +
-		`testNamePattern|testPathPattern|runInBand|no-cache|findRelatedTests|noEmit|no-watch|color|no-color|filter|fix|` +
+		`testNamePattern|testPathPattern|runInBand|no-cache|findRelatedTests|noEmit|no-watch|color|no-color|fix|` +
 		`max-warnings|check|depth|version|passWithNoTests|all|parseable)(=.*)?|--reporter=(verbose|dot|default|basic|spec)|` +
 		`--json`
 	pytestOptions = `-[qvxslk]+|-m|-n[0-9]*|-r[a-zA-Z]+|--(lf|ff|nf|sw|last-failed|failed-first|stepwise|tb|maxfail|cov|` +
@@ -203,6 +210,9 @@ func harmlessGo(args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
+	if slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "@") }) {
+		return false // a version to fetch
+	}
 	known, ok := goFlags[args[0]]
 	return !ok || !slices.ContainsFunc(options(args[1:]), func(option string) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(option, "-"), "-"), "=")
@@ -230,9 +240,19 @@ func harmlessRipgrep(args []string) bool {
 	rest := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
 		return len(a) > 2 && a[0] == '-' && strings.IndexByte("tTgABCme", a[1]) >= 0
 	})
-	return !slices.Contains(args, "-.") &&
+	return !slices.ContainsFunc(args, func(a string) bool { return shortDot.MatchString(a) || widensRipgrep(a) }) &&
 		without("--pre", "--hostname-bin", "--search-zip", "-z", "--config-path", "-L",
-			"--follow", "-u", "--unrestricted", "--hidden", "--no-ignore")(rest)
+			"--follow", "-u", "--unrestricted", "--hidden", "--no-ignore", "--ignore-file", "--glob", "--iglob")(rest)
+}
+
+// shortDot matches joined short options of rg with -., which searches hidden files.
+var shortDot = regexp.MustCompile(`^-[a-zA-Z0-9]*\.$`)
+
+// widensRipgrep reports whether a word is -g with a pattern that may match hidden files, or a -g whose
+// pattern is the next word.
+func widensRipgrep(arg string) bool {
+	pattern, ok := strings.CutPrefix(arg, "-g")
+	return ok && !strings.HasPrefix(pattern, "!") && !hasHarmlessEnd(word{text: pattern, known: true})
 }
 
 // harmlessJq requires a filter that reads no module and no environment.
@@ -277,6 +297,20 @@ func only(known *regexp.Regexp) func([]string) bool {
 	return func(args []string) bool {
 		return !slices.ContainsFunc(options(args), func(o string) bool { return !known.MatchString(o) })
 	}
+}
+
+// isResponseFile reports whether programs may read further arguments from the file that a word names.
+func isResponseFile(arg string) bool { return strings.HasPrefix(arg, "@") }
+
+// harmlessCopy accepts copies that make no links, and whose names are visible in the command: the
+// content of a copied directory may have any name.
+func harmlessCopy(args []string) bool {
+	recursive := !without("-r", "-R", "-a", "--recursive", "--archive")(args)
+	if recursive && slices.ContainsFunc(args, func(a string) bool { return strings.HasSuffix(a, "/.") }) {
+		return false
+	}
+
+	return without("-s", "-l", "-T", "--symbolic-link", "--link", "--no-target-directory")(args)
 }
 
 // oneOperand is for programs that write to their second operand.
@@ -441,10 +475,12 @@ func harmlessAwk(args []string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(args, func(arg string) bool {
-		return strings.ContainsAny(arg, "|>@") || strings.Contains(arg, "system") || strings.Contains(arg, "getline") ||
-			strings.Contains(arg, "ENVIRON")
+		return strings.ContainsAny(arg, "|>@") || awkReads.MatchString(arg)
 	})
 }
+
+// awkReads matches the words by which awk runs programs or reads other files and the environment.
+var awkReads = regexp.MustCompile(`system|getline|ENVIRON|ARG[VC]|SYMTAB|PROCINFO|FUNCTAB`)
 
 // readsDirectory reports whether files in the current directory decide what a program does, so that
 // the same words may run anything in another directory.

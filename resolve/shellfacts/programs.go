@@ -304,6 +304,9 @@ func find(r *reader, args []word) ([][]word, bool) {
 			if strings.Contains(w.text, "{}") {
 				inner[0] = slices.Clone(inner[0])
 				inner[0][j] = foundBy(args, w.text)
+				if !readsOnly(inner[0][0]) {
+					inner[0][j] = word{} // a name such as config is also that of a file in .git
+				}
 			}
 		}
 
@@ -324,20 +327,35 @@ func foundBy(args []word, at string) word {
 		strings.ContainsAny(args[0].text[:1], "-(!") || !strings.HasPrefix(args[1].text, "-") {
 		return word{}
 	}
-	name := "*"
+	name := ""
 	for i, w := range args[:len(args)-1] {
-		if w.known && w.text == "-name" && plainPattern(args[i+1].text) {
+		if w.known && w.text == "-name" && hasHarmlessEnd(args[i+1]) {
 			name = args[i+1].text
 		}
 		if w.text == "-o" || w.text == "-or" || w.text == "," || w.text == "!" || w.text == "-not" {
-			return word{text: args[0].text + "/*", glob: true}
+			return word{}
 		}
+	}
+	if name == "" {
+		return word{} // any file, also in hidden directories
 	}
 
 	return word{text: args[0].text + "/" + name, glob: true}
 }
 
-func plainPattern(name string) bool { return name != "" && !strings.ContainsAny(name, "/\\") }
+// hasHarmlessEnd reports whether a pattern of find matches names by their ending alone, and no name
+// with this ending contains a secret. Unlike a shell, find matches hidden files too.
+func hasHarmlessEnd(pattern word) bool {
+	end, ok := strings.CutPrefix(pattern.text, "*")
+	return ok && pattern.known && len(end) > 1 && end[0] == '.' && !strings.ContainsAny(end, "*?[\\/") &&
+		!Sensitive(".env"+end, false) && !Sensitive("a"+end, false)
+}
+
+// readsOnly reports whether a program only shows the files that it is given.
+func readsOnly(program word) bool {
+	return slices.Contains([]string{"cat", "head", "tail", "wc", "grep", "ls", "file", "stat", "du", "md5sum",
+		"sha256sum", "echo", "basename", "dirname"}, base(program.text))
+}
 
 // outer returns the words of find without the commands that it runs.
 func outer(words []word) []word {

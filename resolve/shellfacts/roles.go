@@ -59,14 +59,21 @@ func fileInFlag(flag string) []string {
 	if _, after, ok := strings.Cut(flag, "="); ok {
 		return []string{after}
 	}
-	if i := strings.IndexByte(flag, '/'); i > 0 {
-		return []string{flag[i:]}
+	if len(flag) < 3 || strings.HasPrefix(flag, "--") {
+		return nil
 	}
-	if strings.HasSuffix(flag, "..") {
-		return []string{".."}
+	// The value of a short option may begin after any letter of the word: -vt.git.
+	var files []string
+	for i := 2; i < len(flag); i++ {
+		if i == 2 || strings.IndexByte("./~*?[", flag[i]) >= 0 {
+			files = append(files, flag[i:])
+		}
+		if flag[i] == '/' {
+			break
+		}
 	}
 
-	return nil
+	return files
 }
 
 // textWords returns the words of a program that are text and not files.

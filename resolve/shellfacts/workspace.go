@@ -116,9 +116,8 @@ func mayBeParent(component string) bool {
 	if !strings.ContainsAny(component, "*?[") {
 		return false // a plain one is taken as what it is
 	}
-	match, err := path.Match(component, "..")
 
-	return (component[0] == '.' || component[0] == '[') && (match || err != nil)
+	return (component[0] == '.' || component[0] == '[') && mayMeet(component, "..")
 }
 
 // file is a path that a call names.

@@ -50,7 +50,8 @@ func TestWhereFilesAre(t *testing.T) {
 		"find . -newer /etc/passwd":                 "/etc/passwd",
 		"find /etc -name x":                         "/etc",
 		"find . -name '*.go' -exec grep -n x {} +":  "",
-		"find /etc -exec cat {} +":                  "/etc\n/etc/*",
+		"find /etc -exec cat {} +":                  "unknown",
+		"find /etc -name '*.go' -exec cat {} +":     "/etc\n/etc/*.go",
 		"find . .. -exec cat {} +":                  "unknown",
 		"git show HEAD~1:a main..b HEAD^ @{u}.. ^x": "",
 		"git commit -m 'a /x'":                      "",
@@ -106,7 +107,7 @@ func TestSensitiveFiles(t *testing.T) {
 			"cat .git/config", "git show HEAD:.env", "cat .ssh/id_rsa", "echo x > .git/hooks/a", "cat < .env",
 			"cp .env a", "mv a .claude/settings.json", "cat .cursor/hooks.json", "cat config/secrets.yml", "cat secr*",
 			"grep -rn password .", "grep -rin 'api_key'", "cat .npmrc", "echo x > .github/workflows/a.yml",
-			"tee .vscode/settings.json", "sed -n 1p id_rsa", "cat app.env", "find . -exec cat {} +", "cat [.]env",
+			"tee .vscode/settings.json", "sed -n 1p id_rsa", "cat app.env", "cat [.]env",
 		},
 		false: {
 			"cat .env.example", "cat environment.go", "cat *.go", "ls", "ls -la .env *", "test -f .env",
