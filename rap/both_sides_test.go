@@ -117,8 +117,7 @@ func (b *bothSides) restart(meanwhile func()) {
 	b.t.Helper()
 	b.stop()
 	meanwhile()
-	listener := must.Get(net.Listen("tcp", b.address))(b.t)
-	b.serve(listener)
+	b.serve(listenAgain(b.t, b.address))
 }
 
 // invoke makes a call of write_file.

@@ -371,8 +371,17 @@ func (h *confHarness) restart() {
 	for _, r := range h.runtimes {
 		r.client.CloseIdleConnections()
 	}
-	listener := must.Get(net.Listen("tcp", h.address))(h.t)
-	h.serve(listener)
+	h.serve(listenAgain(h.t, h.address))
+}
+
+// listenAgain listens at an address that was in use before. Another process may have taken the port in
+// between, for a moment or for a test.
+func listenAgain(t testing.TB, address string) net.Listener {
+	t.Helper()
+	return testwait.Value(t, "the port of "+address, func() (net.Listener, bool) {
+		l, err := net.Listen("tcp", address)
+		return l, err == nil
+	})
 }
 
 // crash kills the gateway and starts the next one.
