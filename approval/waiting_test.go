@@ -13,8 +13,8 @@ import (
 )
 
 // TestWaitingIsWhatAnAnswerWouldChange uses random stages, stand-ins, votes, edits, escalations,
-// changes of groups and exclusions. A request waits for a person if and only if their answer is
-// neither a duplicate nor refused and would change something: an approval fills an empty seat.
+// changes of groups and exclusions. A request waits for a person if and only if they have not answered
+// its current revision and their answer would change something: an approval fills an empty seat.
 func TestWaitingIsWhatAnAnswerWouldChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newTrial(t)
@@ -66,6 +66,10 @@ func (x *trial) wouldChange(id string) bool {
 		return x.filled(append(x.counted(), id)) > filled
 	case VoteDuplicate:
 		return false
+	}
+
+	if _, answered := x.m.approvals[id]; answered {
+		return false // moved to a group that only looks after an approval of this revision
 	}
 
 	return x.tryVote(id, Deny) == VoteDenied
