@@ -11,16 +11,19 @@ import (
 // people would not read so many changes one by one.
 const (
 	mostChanges = 10_000
+	mostValues  = 1 << 16 // of each text: a tree needs far more memory than its text
 	mostPaths   = 1 << 20 // bytes of all paths: a long key may be a part of many paths
 )
 
 // Diff lists the differences between two JSON texts: first in the order of the first text, then
 // what the second adds. Numbers are compared exactly, by value: 1 and 1.0 are equal. If a text
-// can't be parsed or if there are too many differences, it returns one change of the whole text.
-// Time and memory are linear in the size of the texts.
+// can't be parsed, is too large or if there are too many differences, it returns one change of the
+// whole text. Time and memory are linear in the size of the texts.
 func Diff(before, after string) []Change {
-	a, errA := value.Parse([]byte(before), value.DefaultLimits())
-	b, errB := value.Parse([]byte(after), value.DefaultLimits())
+	lim := value.DefaultLimits()
+	lim.MaxValues = mostValues
+	a, errA := value.Parse([]byte(before), lim)
+	b, errB := value.Parse([]byte(after), lim)
 	if errA != nil || errB != nil {
 		if before == after {
 			return nil

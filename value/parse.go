@@ -1,6 +1,9 @@
 package value
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Parse strictly parses one JSON document and returns its tree. It accepts exactly what
 // Shape.Scan accepts, because both use the same scanner. The error is an *Error.
@@ -42,7 +45,8 @@ type builder struct {
 	pos  int
 
 	// The elements of the open arrays and objects, innermost last. Each is copied once, with
-	// its final length. The outermost object, often the only one, uses the remaining slice.
+	// its final length. The outermost object, often the only one, uses the remaining slice, and
+	// so does a long outermost array.
 	openItems   []Value
 	openMembers []Member
 	level       int
@@ -96,14 +100,21 @@ func (b *builder) more() bool {
 	return true
 }
 
+// manyItems is the length from which an outermost array uses the slice of open elements itself.
+const manyItems = 1 << 10
+
 func (b *builder) items() []Value {
 	outer := len(b.openItems)
 	b.level++
 	for b.more() {
 		v := b.value()
-		b.openItems = append(b.openItems, v)
+		b.openItems = append(room(b.openItems), v)
 	}
-	b.level--
+	if b.level--; outer == 0 && len(b.openItems) > max(manyItems, cap(b.openItems)/2) {
+		items := b.openItems
+		b.openItems = nil
+		return items
+	}
 	items := append([]Value(nil), b.openItems[outer:]...)
 	b.openItems = b.openItems[:outer]
 	return items
@@ -117,7 +128,7 @@ func (b *builder) members() []Member {
 		b.space()
 		b.pos++ // the colon
 		v := b.value()
-		b.openMembers = append(b.openMembers, Member{key, v})
+		b.openMembers = append(room(b.openMembers), Member{key, v})
 	}
 
 	if b.level--; b.level == 0 && len(b.openMembers) > 0 {
@@ -126,6 +137,15 @@ func (b *builder) members() []Member {
 	members := append([]Member(nil), b.openMembers[outer:]...)
 	b.openMembers = b.openMembers[:outer]
 	return members
+}
+
+// room doubles a full slice. append would grow a large one by a quarter each time, and so allocate
+// five times its final size instead of twice.
+func room[T any](s []T) []T {
+	if len(s) < cap(s) {
+		return s
+	}
+	return slices.Grow(s, max(len(s), 8))
 }
 
 func (b *builder) str() string {

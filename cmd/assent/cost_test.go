@@ -11,7 +11,7 @@ import (
 // TestOneDocumentCostsLittle: the input of a hook or of `assent decide` costs at most a second of
 // CPU time and 64 MB more than a small call.
 func TestOneDocumentCostsLittle(t *testing.T) {
-	const n = 128 << 10
+	const n = 1000 << 10
 	each := func(unit string) string { return strings.Repeat(unit, n/len(unit)) }
 	flags := append(hookDir(t), "--wait", "0s")
 	programs := map[string]func(args string) (stdin string, line []string){
