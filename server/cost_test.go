@@ -19,42 +19,6 @@ const (
 	mostBytes = 64 << 20
 )
 
-// hostileJSON returns values of about n bytes that are expensive to read, compare or show.
-func hostileJSON(n int) map[string]string {
-	members := func(member string) string {
-		var b strings.Builder
-		for i := 0; b.Len() < n; i++ {
-			fmt.Fprintf(&b, member, i)
-		}
-		return "{" + strings.TrimSuffix(b.String(), ",") + "}"
-	}
-	each := func(unit string) string { return strings.Repeat(unit, n/len(unit)) }
-	return map[string]string{
-		"plain":             `{"amount":7}`,
-		"members":           members(`"k%d":1,`),
-		"nested members":    members(`"k%d":{"a":{"b":[]}},`),
-		"equal names":       "{" + each(`"a":1,`) + `"a":1}`,
-		"items":             `{"a":[` + each("0,") + "0]}",
-		"objects":           `{"a":[` + each("{},") + "{}]}",
-		"levels":            `{"a":` + strings.Repeat("[", n/2) + strings.Repeat("]", n/2) + "}",
-		"objects in depth":  strings.Repeat(`{"a":`, n/6) + "1" + strings.Repeat("}", n/6),
-		"a number":          `{"a":` + each("9") + "}",
-		"an exponent":       `{"a":1e999999999}`,
-		"a long exponent":   `{"a":1e` + each("9") + "}",
-		"escapes":           `{"a":"` + each(`\u202e`) + `"}`,
-		"quotes":            `{"a":"` + each(`\"`) + `"}`,
-		"look-alikes":       `{"a":"` + each("аa ") + `"}`,
-		"marks":             `{"a":"a` + each("\u0301") + `"}`,
-		"a name":            `{"` + each("a") + `":1}`,
-		"command":           `{"command":"` + each("a;") + `"}`,
-		"substitutions":     `{"command":"` + strings.Repeat("$(", n/4) + strings.Repeat(")", n/4) + `"}`,
-		"quotes of a shell": `{"command":"` + each(`'`) + `"}`,
-		"here documents":    `{"command":"` + each(`<<a `) + `"}`,
-		"braces":            `{"command":"echo ` + each(`{a,b}`) + `"}`,
-		"no end":            `{"a":` + each("["),
-	}
-}
-
 // hostileForms returns schemas of forms that are expensive, with a default if that makes
 // them worse.
 func hostileForms(n int) map[string]string {
@@ -126,19 +90,19 @@ func TestARequestCostsLittle(t *testing.T) {
 		body  func(hostile string) string
 		of    map[string]string
 	}{
-		"decide": {rt, "/v1/agents/desk/decide", tool, hostileJSON(n)},
+		"decide": {rt, "/v1/agents/desk/decide", tool, growth.HostileJSON(n)},
 		"parent": {rt, "/v1/agents/desk/decide", func(x string) string {
 			return `{"kind":"delegation","agent":"x","args":{},"parent":{"input":` + x + `}}`
-		}, hostileJSON(n)},
+		}, growth.HostileJSON(n)},
 		"open": {rt, "/v1/agents/desk/requests", func(x string) string { return `{"call":` + tool(x) + `}` },
-			hostileJSON(n)},
+			growth.HostileJSON(n)},
 		"report": {rt, "/v1/agents/desk/reports", func(x string) string {
 			return `{"call":` + strings.Replace(tool(x), "trade", "quote", 1) + `,"report":"returned"}`
-		}, hostileJSON(n)},
+		}, growth.HostileJSON(n)},
 		"edit": {mara, "/v1/requests/%s/edits", func(x string) string {
 			text, _ := json.Marshal(`{"edited":` + x + `}`) // no call that is asked about already
 			return `{"arguments":` + string(text) + `,"binding":"BINDING","shown_fully":true}`
-		}, hostileJSON(n)},
+		}, growth.HostileJSON(n)},
 		"context": {rt, "/v1/agents/desk/requests", func(x string) string {
 			return `{"call":` + tool("{}") + `,"context":[{"label":"x",` + x + `}]}`
 		}, hostileContexts()},
