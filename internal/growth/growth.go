@@ -67,8 +67,8 @@ func timed(work func()) time.Duration {
 	}
 }
 
-// Within fails the test if work takes more CPU time of its goroutine, or allocates more bytes, than
-// allowed. Bytes are counted for the whole process, freed or not, so they bound the memory in use.
+// Within fails the test if work takes more CPU time of its goroutine, or more memory at one time, than
+// allowed. Memory is that of the whole process.
 func Within(t testing.TB, cpu time.Duration, bytes uint64, work func()) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -81,12 +81,32 @@ func Within(t testing.TB, cpu time.Duration, bytes uint64, work func()) {
 		work()
 		ended, _ := cpuTime()
 		took, made = ended-began, allocations()-before
+		if made > bytes*slower { // freed or not
+			made = footprint(work)
+		}
 		if took <= cpu*slower && made <= bytes*slower {
 			return
 		}
 	}
 
 	t.Errorf("%v of a CPU and %d bytes, want at most %v and %d", took, made, cpu, bytes)
+}
+
+// footprint returns how much the heap grows by if it is collected often. Free memory that was not
+// returned to the system counts, so what was freed at the end of the work is included.
+func footprint(work func()) uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	debug.FreeOSMemory()
+	before := held()
+	work()
+	return max(held(), before) - before
+}
+
+// held returns the bytes of the heap that the process has from the system.
+func held() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapSys - m.HeapReleased
 }
 
 // allocations returns how many bytes the process has allocated.

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -16,6 +17,7 @@ const (
 	longText   = 2000     // characters of one text
 	longList   = 200      // members of one object or array
 	deepest    = 24       // levels; below, only the raw text is shown
+	mostValues = 1 << 14  // values; of a document with more, only the raw text is shown
 	largest    = 64 << 10 // bytes; a larger document is not shown at once
 	approvable = 1 << 20  // bytes; people can't read more than this, so a larger document can't be approved
 )
@@ -66,9 +68,11 @@ func inspectDocument(name, text string, redact policy.Redaction, all bool, b *bu
 		d.Problem, d.Cut = "The text is no longer kept; its digest is.", true
 		return d
 	}
-	doc, err := value.Parse([]byte(text), value.Limits{})
+	doc, err := value.Parse([]byte(text), value.Limits{MaxValues: mostValues})
 	tooDeep := err == nil && depth(doc) > deepest
 	switch {
+	case tooLarge(err):
+		d.Problem = "This has more than " + safetext.Count(mostValues) + " values. Only the raw text can be shown."
 	case err != nil:
 		d.Problem = "This is not JSON that everybody reads alike (" + err.Error() + "). Only the raw text can be shown."
 	case tooDeep:
@@ -87,6 +91,11 @@ func inspectDocument(name, text string, redact policy.Redaction, all bool, b *bu
 			" It has more values and unusual characters than a page can spell out.")
 	}
 	return d
+}
+
+func tooLarge(err error) bool {
+	var e *value.Error
+	return errors.As(err, &e) && e.Code == value.TooLarge
 }
 
 func (d *document) drawTree(doc value.Value, ok bool, redact policy.Redaction, all bool, b *budget) {

@@ -3,10 +3,10 @@ package inbox
 import "context"
 
 // Limits for the drawing of one page. A piece costs the reader's browser some microseconds and the
-// server a few hundred bytes, so the limit is about ten megabytes and half a second of processor
+// server a few hundred bytes, so the limit is about two megabytes and a quarter of a second of processor
 // time.
 const (
-	pagePieces  = 300_000
+	pagePieces  = 60_000
 	valuePieces = 4 // cost of one value in a tree, in addition to the pieces of its text
 )
 

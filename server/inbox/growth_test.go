@@ -128,11 +128,11 @@ func manyMembers(n int) string {
 func TestAPageHasABudget(t *testing.T) {
 	ctx := t.Context()
 	const pieces = 10_000
-	alike := `{"a":"` + strings.Repeat("а ", 30_000) + `"}`
+	alike := `{"a":"` + strings.Repeat("а ", 15_000) + `"}`
 	for name, text := range map[string]string{
 		"texts":  alike,
-		"values": "[" + strings.Repeat("1,", 30_000) + "1]",
-		"keys":   "{" + manyMembers(20_000) + "}",
+		"values": "[" + strings.Repeat("1,", 12_000) + "1]",
+		"keys":   "{" + manyMembers(12_000) + "}",
 	} {
 		b := newBudget(ctx, pieces)
 		d := inspectDocument("Arguments", text, policy.Redaction{}, true, b)
@@ -143,7 +143,7 @@ func TestAPageHasABudget(t *testing.T) {
 
 	d := inspectDocument("Arguments", alike, policy.Redaction{}, true, newBudget(ctx, pagePieces))
 	if d.Cut || d.Huge {
-		t.Error("a page has no room for 90,000 pieces")
+		t.Error("a page has no room for 45,000 pieces")
 	}
 	s := safetext.Inspect("а а а а", safetext.Form{Spend: newBudget(ctx, 4).spend})
 	if got := s.Spoken(); !s.Cut || !strings.HasSuffix(got, "… 4 of 7 characters not shown here …") {

@@ -56,7 +56,10 @@ func summarize(c *resolve.Call, hidden policy.Arguments) summary {
 	if len(text) == 0 {
 		return summary{Fields: []summaryField{{Value: pageWords("arguments no longer kept")}}}
 	}
-	doc, err := value.Parse([]byte(text), value.Limits{})
+	doc, err := value.Parse([]byte(text), value.Limits{MaxValues: mostValues})
+	if tooLarge(err) {
+		return summary{Fields: []summaryField{{Value: pageWords(safetext.Count(len(text)) + " bytes of arguments")}}}
+	}
 	if err != nil {
 		return summary{Fields: []summaryField{{Value: pageWords("arguments that can’t be read")}}}
 	}
