@@ -144,9 +144,9 @@ func TestLimits(t *testing.T) {
 			`"` + strings.Repeat("x", 50_000_000) + `"`,
 			Limits{},
 			TooLarge,
-			"line 1, column 8388609: 50000002 bytes, at most 8388608 are read",
+			"line 1, column 4194305: 50000002 bytes, at most 4194304 are read",
 		},
-		{"7 MB", `"` + strings.Repeat("x", 7_000_000) + `"`, Limits{}, "", ""},
+		{"4 MB", `"` + strings.Repeat("x", 4_000_000) + `"`, Limits{}, "", ""},
 		{"values at the limit", "[" + strings.Repeat("1,", 4094) + "1]", Limits{MaxBytes: 10_000}, "", ""},
 		{
 			"values over it",
@@ -156,11 +156,11 @@ func TestLimits(t *testing.T) {
 			"line 1, column 1: 4097 values, at most 4096 are read",
 		},
 		{
-			"4 million values",
-			"[" + strings.Repeat("1,", 4_000_000) + "1]",
+			"2 million values",
+			"[" + strings.Repeat("1,", 2_000_000) + "1]",
 			Limits{},
 			TooLarge,
-			"line 1, column 1: 4000002 values, at most 1048576 are read",
+			"line 1, column 1: 2000002 values, at most 524288 are read",
 		},
 	} {
 		_, parseErr := Parse([]byte(tt.src), tt.lim)

@@ -41,8 +41,8 @@ func TestHookReadsLargeInputs(t *testing.T) {
 		megabytes int
 		says      string
 	}{
-		{7, "Not run yet. People are still asked"},
-		{10, "10485774 bytes, at most 8388608 are read"},
+		{3, "Not run yet. People are still asked"},
+		{10, "10485774 bytes, at most 4194304 are read"},
 		{17, "the hook document is larger than 16 MiB"},
 	} {
 		cmd, peak := testfiles.Peak(t, "assent", append([]string{"hook", "claude-code"}, flags...)...)

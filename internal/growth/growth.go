@@ -82,7 +82,7 @@ func Within(t testing.TB, cpu time.Duration, bytes uint64, work func()) {
 		ended, _ := cpuTime()
 		took, made = ended-began, allocations()-before
 		if made > bytes*slower { // freed or not
-			made = footprint(work)
+			made = Footprint(work)
 		}
 		if took <= cpu*slower && made <= bytes*slower {
 			return
@@ -92,9 +92,9 @@ func Within(t testing.TB, cpu time.Duration, bytes uint64, work func()) {
 	t.Errorf("%v of a CPU and %d bytes, want at most %v and %d", took, made, cpu, bytes)
 }
 
-// footprint returns how much the heap grows by if it is collected often. Free memory that was not
+// Footprint returns how much the heap grows by if it is collected often. Free memory that was not
 // returned to the system counts, so what was freed at the end of the work is included.
-func footprint(work func()) uint64 {
+func Footprint(work func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	debug.FreeOSMemory()
 	before := held()

@@ -294,11 +294,11 @@ func TestNobodyWaitsForTheCandidate(t *testing.T) {
 		t.Errorf("%d were compared", n)
 	}
 
-	huge := `{"note":"` + strings.Repeat("x", 7<<20) + `"}`
-	for range 3 {
+	huge := `{"note":"` + strings.Repeat("x", 7<<19) + `"}`
+	for range 5 {
 		w.decides(c, huge)
 	}
-	if s := c.State(); s.Dropped != 6 || len(c.queue) != 2 {
+	if s := c.State(); s.Dropped != 6 || len(c.queue) != 4 {
 		t.Errorf("huge ones: %d dropped, %d wait", s.Dropped, len(c.queue))
 	}
 }
