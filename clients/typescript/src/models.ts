@@ -1737,6 +1737,10 @@ export interface components {
             directory?: string;
             /** @description paths, as the call has them, that a link leads out */
             outside?: string[];
+            /** @description files with secrets, below root, as far as the call may search them; absent if nobody looked */
+            secrets?: string[];
+            /** @description programs that npx runs without downloading them */
+            installed?: string[];
             /** @description why git would use another repository than that of the workspace */
             foreign?: string;
             /** @description why the workspace is not known */
