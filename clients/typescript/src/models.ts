@@ -1172,10 +1172,10 @@ export interface components {
         ReportBody: {
             call: components["schemas"]["Call"];
             /**
-             * @description observed: it is about to run, and nothing holds it up; returned: it ran and ended well; failed: it ran and ended badly
+             * @description observed: it is about to run, and nothing holds it up; returned: it ran and ended well; failed: it ran and ended badly; not_run: it was let through, and then something else blocked it
              * @enum {string}
              */
-            report: "observed" | "returned" | "failed";
+            report: "observed" | "returned" | "failed" | "not_run";
             /** @description the idempotency key by which the same runtime opened the call; the entry is that request's then */
             opened?: string;
         };
