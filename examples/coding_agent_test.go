@@ -53,7 +53,8 @@ func asks(t *testing.T, p *resolve.Plan, tool string, lines []string) (out []str
 		must.Do(t, err)
 		d := p.Decide(&resolve.Call{
 			Kind: resolve.Tool, Tool: tool, Args: args, Workspace: &resolve.Workspace{
-				Root: "/work/app", Secrets: []string{}, Installed: []string{"tsc", "eslint", "prettier", "jest", "vitest"},
+				Root: "/work/app", Secrets: []string{},
+				Installed: []string{"tsc", "eslint", "prettier", "jest", "vitest"},
 			},
 		})
 		if d.Outcome != resolve.Allow {

@@ -316,7 +316,8 @@ func TestWorkspacesInCalls(t *testing.T) {
 	if two, _ := p.Bind(c); one != two || one == "" {
 		t.Errorf("%s and %s", one, two)
 	}
-	for _, w := range []string{`[]`, `{"root":1}`, `{"Root":"/w"}`, `{"outside":"l"}`, `{"outside":[1]}`, `{"secrets":"a"}`,
+	for _, w := range []string{`[]`, `{"root":1}`, `{"Root":"/w"}`, `{"outside":"l"}`, `{"outside":[1]}`,
+		`{"secrets":"a"}`,
 		`{"root":"/w"`, `{"root":"/w","root":"/x"}`} {
 		if _, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"sh","workspace":`+w+`}`),
 			value.Limits{}); err == nil {

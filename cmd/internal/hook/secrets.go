@@ -102,7 +102,8 @@ type secretsWalk struct {
 
 // others are directories of code of others, and of settings, in which no secrets of the project are.
 var others = []string{
-	"node_modules", "site-packages", "__pycache__", ".hg", ".svn", ".claude", ".codex", ".gemini", ".cursor", ".copilot",
+	"node_modules", "site-packages", "__pycache__", ".hg", ".svn", ".claude", ".codex", ".gemini", ".cursor",
+	".copilot",
 }
 
 func (s *secretsWalk) visit(at string, d fs.DirEntry, err error) error {
