@@ -1,7 +1,6 @@
 package shellfacts
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,7 +12,7 @@ const mostRounds = 200
 
 // loopVariable matches the names of variables that loops may set. Shells and programs read other
 // names, such as PATH, and zsh also path and status.
-var loopVariable = regexp.MustCompile(`^([a-z]|d[0-9]|f[0-9]|file|files|dir|pkg|name|item|test|mod|module|svc|service|` +
+var loopVariable = lazily(`^([a-z]|d[0-9]|f[0-9]|file|files|dir|pkg|name|item|test|mod|module|svc|service|` +
 	`branch|commit|num|url|app|arg|ext|line|word|script|target|example|fn)$`)
 
 // loop reads a loop over words: its body once for each word. If the words are not known, the body is
@@ -146,7 +145,7 @@ func isDocument(s *syntax.CmdSubst) bool {
 		strings.Count(text, "`")%2 == 0
 }
 
-var delimiter = regexp.MustCompile(`^[A-Za-z_]+$`)
+var delimiter = lazily(`^[A-Za-z_]+$`)
 
 // timed reads a command behind time, which is a word of the language in bash and zsh, and a program in
 // dash.

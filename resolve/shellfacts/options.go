@@ -2,7 +2,6 @@ package shellfacts
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -80,7 +79,7 @@ func checkOf(name string) func(args []string) bool {
 	case "tar":
 		return harmlessTar
 	case "ssh":
-		return only(regexp.MustCompile(`^-[46CTnqtvx]+$`))
+		return only(lazily(`^-[46CTnqtvx]+$`))
 	case "jq":
 		return harmlessJq
 	case "uniq", "xxd":
@@ -124,7 +123,7 @@ func harmlessTargets(words []word, begins func([]word) bool) (bool, string) {
 	return true, ""
 }
 
-var makeOption = regexp.MustCompile(`^(-[knsBi]+|-j[0-9]*|` +
+var makeOption = lazily(`^(-[knsBi]+|-j[0-9]*|` +
 	`--(silent|keep-going|dry-run|always-make|no-print-directory))$`)
 
 // harmlessTar lists the content of an archive. What one creates, only the archive says.
@@ -132,7 +131,7 @@ func harmlessTar(args []string) bool {
 	return len(args) > 1 && listsArchive.MatchString(args[0]) && len(options(args[1:])) == 0
 }
 
-var listsArchive = regexp.MustCompile(`^-?[zjJv]*t[zjJv]*f$`)
+var listsArchive = lazily(`^-?[zjJv]*t[zjJv]*f$`)
 
 // harmlessRipgrep accepts options that don't run programs, follow links or read hidden files. The
 // value of -t, -g and the like may contain any letter.
@@ -151,7 +150,7 @@ func harmlessRipgrep(args []string) bool {
 }
 
 // shortDot matches joined short options of rg with -., which searches hidden files.
-var shortDot = regexp.MustCompile(`^-[a-zA-Z0-9]*\.$`)
+var shortDot = lazily(`^-[a-zA-Z0-9]*\.$`)
 
 // withoutGlobs returns the arguments of rg without options for patterns of files (-g), and whether no
 // such pattern selects hidden files or files with secrets.
@@ -200,7 +199,7 @@ func harmlessJq(args []string) bool {
 		!slices.ContainsFunc(args, func(a string) bool { return jqReads.MatchString(a) })
 }
 
-var jqReads = regexp.MustCompile(`(^|[^.\w"])env\b|\$ENV|\b(import|include)\b|\binput_filename\b|\$__prog`)
+var jqReads = lazily(`(^|[^.\w"])env\b|\$ENV|\b(import|include)\b|\binput_filename\b|\$__prog`)
 
 // options returns the words of a command that may be read as options. A word "--" does not end the
 // options here, because it may be the value of the word before it.
@@ -232,7 +231,7 @@ func without(harmful ...string) func([]string) bool {
 }
 
 // only returns a check for programs whose harmless options match a pattern.
-func only(known *regexp.Regexp) func([]string) bool {
+func only(known *pattern) func([]string) bool {
 	return func(args []string) bool {
 		return !slices.ContainsFunc(options(args), func(o string) bool { return !known.MatchString(o) })
 	}
@@ -261,7 +260,7 @@ func oneOperand(args []string) bool {
 	return first < 0 || len(args)-first < 2
 }
 
-var sortOptions = regexp.MustCompile(`^(-[bdfghiMnRrVcCmsuz]+|-[kt].*|-S[0-9]+[bkKMGT%]?|` +
+var sortOptions = lazily(`^(-[bdfghiMnRrVcCmsuz]+|-[kt].*|-S[0-9]+[bkKMGT%]?|` +
 	`--(key|field-separator)=.*|--(reverse|unique|check|merge|stable|numeric-sort|human-numeric-sort|version-sort|` +
 	`general-numeric-sort|month-sort|ignore-case|ignore-leading-blanks|dictionary-order|zero-terminated))$`)
 
@@ -269,11 +268,11 @@ var sortOptions = regexp.MustCompile(`^(-[bdfghiMnRrVcCmsuz]+|-[kt].*|-S[0-9]+[b
 // Abbreviated long options, which git accepts, are not included. A format with signatures (%G)
 // makes git run programs.
 var (
-	gitStatus = regexp.MustCompile(`^(-[sbvz]+|-u(no|normal|all)?|--(short|branch|show-stash|long|verbose|null|ignored|` +
+	gitStatus = lazily(`^(-[sbvz]+|-u(no|normal|all)?|--(short|branch|show-stash|long|verbose|null|ignored|` +
 		`porcelain(=(v1|v2))?|find-renames|ignored=(traditional|no|matching)|` +
 		`untracked-files(=(no|normal|all))?|ahead-behind|no-ahead-behind|renames|no-renames|` +
 		`column|no-column))$`)
-	gitShows = regexp.MustCompile(`^(-[0-9]+p?|-n[0-9]*|-U[0-9]*|-I.+|-[MCB][0-9%/]*|-[SGL].*|-[puszwbaRWDiEFPqcmtg]+|` +
+	gitShows = lazily(`^(-[0-9]+p?|-n[0-9]*|-U[0-9]*|-I.+|-[MCB][0-9%/]*|-[SGL].*|-[puszwbaRWDiEFPqcmtg]+|` +
 		`--(stat|dirstat|unified|abbrev|find-renames|find-copies|word-diff|color|submodule|decorate|diff-filter|relative|` +
 		`max-count|skip|since|until|after|before|author|committer|grep|date|inter-hunk-context|src-prefix|dst-prefix|` +
 		`branches|tags|remotes|color-moved|ignore-submodules|ws-error-highlight|diff-algorithm|word-diff-regex|` +
@@ -292,34 +291,34 @@ var (
 )
 
 // gitOptions lists the harmless options of further subcommands.
-var gitOptions = map[string]*regexp.Regexp{
+var gitOptions = map[string]*pattern{
 	"status":   gitStatus,
 	"diff":     gitShows,
 	"log":      gitShows,
 	"show":     gitShows,
 	"rev-list": gitShows,
-	"shortlog": regexp.MustCompile(`^(-[snec]+|--(summary|numbered|email|no-merges|all|since=.*|until=.*))$`),
-	"blame": regexp.MustCompile(`^(-L.*|-[MC][0-9]*|-[wsebplt]+|--(porcelain|line-porcelain|show-email|date=.*|since=.*|` +
+	"shortlog": lazily(`^(-[snec]+|--(summary|numbered|email|no-merges|all|since=.*|until=.*))$`),
+	"blame": lazily(`^(-L.*|-[MC][0-9]*|-[wsebplt]+|--(porcelain|line-porcelain|show-email|date=.*|since=.*|` +
 		`abbrev=.*|first-parent))$`),
-	"grep": regexp.MustCompile(`^(-[nilLcwEFGPvhHIqoaWp]+|-[ABC][0-9]*|-e.*|--(line-number|ignore-case|word-regexp|` +
+	"grep": lazily(`^(-[nilLcwEFGPvhHIqoaWp]+|-[ABC][0-9]*|-e.*|--(line-number|ignore-case|word-regexp|` +
 		`count|name-only|files-with-matches|heading|break|and|or|not|cached|max-depth=.*|color(=.*)?|extended-regexp|` +
 		`fixed-strings|perl-regexp|show-function|function-context|context=.*))$`),
-	"branch": regexp.MustCompile(`^(-[arvl]+|-vv|--(show-current|list|all|remotes|verbose|merged|no-merged|contains|` +
+	"branch": lazily(`^(-[arvl]+|-vv|--(show-current|list|all|remotes|verbose|merged|no-merged|contains|` +
 		`no-contains|points-at|sort=.*|format=[^%]*(%\([a-z:]+\)[^%]*)*|no-color|color(=.*)?|column|no-column))$`),
-	"tag":    regexp.MustCompile(`^(-l|-n[0-9]*|--(list|sort=.*|contains|points-at|merged|no-merged))$`),
-	"add":    regexp.MustCompile(`^(-[Aunv]+|--(all|update|dry-run|verbose))$`),
-	"commit": regexp.MustCompile(`^(-[aqvs]*m.*|-[aqvs]+|--(message=.*|all|quiet|verbose|allow-empty|signoff))$`),
-	"switch": regexp.MustCompile(`^(-c|--create|-q|--quiet|--no-track|--track|-t|-d|--detach)$`),
-	"rev-parse": regexp.MustCompile(`^(-q|--(short(=.*)?|abbrev-ref|show-toplevel|verify|git-dir|quiet|show-prefix|` +
+	"tag":    lazily(`^(-l|-n[0-9]*|--(list|sort=.*|contains|points-at|merged|no-merged))$`),
+	"add":    lazily(`^(-[Aunv]+|--(all|update|dry-run|verbose))$`),
+	"commit": lazily(`^(-[aqvs]*m.*|-[aqvs]+|--(message=.*|all|quiet|verbose|allow-empty|signoff))$`),
+	"switch": lazily(`^(-c|--create|-q|--quiet|--no-track|--track|-t|-d|--detach)$`),
+	"rev-parse": lazily(`^(-q|--(short(=.*)?|abbrev-ref|show-toplevel|verify|git-dir|quiet|show-prefix|` +
 		`is-inside-work-tree|symbolic-full-name|all|branches))$`),
-	"ls-files": regexp.MustCompile(`^(-[comdsutzv]+|--(cached|others|modified|deleted|stage|exclude-standard|` +
+	"ls-files": lazily(`^(-[comdsutzv]+|--(cached|others|modified|deleted|stage|exclude-standard|` +
 		`error-unmatch|full-name|ignored|directory|unmerged|eol))$`),
-	"ls-tree": regexp.MustCompile(`^(-[rdtlz]+|--(name-only|full-tree|long|abbrev(=.*)?))$`),
-	"describe": regexp.MustCompile(`^--(tags|always|all|long|dirty(=.*)?|abbrev=.*|exact-match|` +
+	"ls-tree": lazily(`^(-[rdtlz]+|--(name-only|full-tree|long|abbrev(=.*)?))$`),
+	"describe": lazily(`^--(tags|always|all|long|dirty(=.*)?|abbrev=.*|exact-match|` +
 		`contains|first-parent|match=.*)$`),
-	"merge-base": regexp.MustCompile(`^(-a|--(all|is-ancestor|fork-point|octopus))$`),
-	"cat-file":   regexp.MustCompile(`^-[tpse]$`),
-	"name-rev":   regexp.MustCompile(`^--(tags|name-only|always)$`),
+	"merge-base": lazily(`^(-a|--(all|is-ancestor|fork-point|octopus))$`),
+	"cat-file":   lazily(`^-[tpse]$`),
+	"name-rev":   lazily(`^--(tags|name-only|always)$`),
 }
 
 // harmlessGit requires that the first word is a subcommand, because options before it change where
@@ -371,12 +370,12 @@ func harmlessStash(args []string) bool {
 	case "list", "show":
 		return only(gitShows)(args[1:])
 	case "pop", "apply":
-		return only(regexp.MustCompile(`^(-q|--(quiet|index))$`))(args[1:])
+		return only(lazily(`^(-q|--(quiet|index))$`))(args[1:])
 	}
 	if args[0] != "push" && !strings.HasPrefix(args[0], "-") {
 		return false
 	}
-	return only(regexp.MustCompile(`^(-[ukSq]+|-m.*|--(include-untracked|keep-index|no-keep-index|staged|quiet|` +
+	return only(lazily(`^(-[ukSq]+|-m.*|--(include-untracked|keep-index|no-keep-index|staged|quiet|` +
 		`message|message=.*))$`))(args)
 }
 
@@ -413,7 +412,7 @@ func harmlessSed(args []string) bool {
 	return false
 }
 
-var sedLines = regexp.MustCompile("^(" + sedAddress + "(," + sedAddress + ")?[pdq=](;|$))+$")
+var sedLines = lazily("^(" + sedAddress + "(," + sedAddress + ")?[pdq=](;|$))+$")
 
 // sedAddress is a line's number, or a pattern without anything that
 // could end it elsewhere.
@@ -442,7 +441,7 @@ func harmlessAwk(args []string) bool {
 }
 
 // awkReads matches the words by which awk runs programs or reads other files and the environment.
-var awkReads = regexp.MustCompile(`system|getline|ENVIRON|ARG[VC]|SYMTAB|PROCINFO|FUNCTAB`)
+var awkReads = lazily(`system|getline|ENVIRON|ARG[VC]|SYMTAB|PROCINFO|FUNCTAB`)
 
 // readsDirectory reports whether files in the current directory decide what a program does, so that
 // the same words may run anything in another directory.

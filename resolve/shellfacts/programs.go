@@ -2,7 +2,6 @@ package shellfacts
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -327,7 +326,7 @@ func behindTime(_ *reader, args []word) ([][]word, bool) {
 	return begins(args[1:])
 }
 
-var timeOption = regexp.MustCompile(`^--(preserve-status|foreground|verbose|(kill-after|signal)=[A-Za-z0-9.]+)$`)
+var timeOption = lazily(`^--(preserve-status|foreground|verbose|(kill-after|signal)=[A-Za-z0-9.]+)$`)
 
 // xargs returns the command that xargs runs, with further arguments that are unknown.
 func xargs(_ *reader, args []word) ([][]word, bool) {

@@ -3,7 +3,6 @@ package shellfacts
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -204,7 +203,7 @@ func (r *reader) line(text string, depth int) {
 
 // subscript matches text that zsh may read as an expansion with an index, while bash ends the
 // expansion before it: $x[…], $12[…], $#x[…], $+x[…].
-var subscript = regexp.MustCompile("\\$[^\\s\"'`\\\\(){}\\[\\]|&;<>/.,%]+\\[")
+var subscript = lazily("\\$[^\\s\"'`\\\\(){}\\[\\]|&;<>/.,%]+\\[")
 
 // continues reports whether a line is continued in a place other than after a blank. After a blank
 // only words can follow.

@@ -1,7 +1,6 @@
 package shellfacts
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -139,7 +138,7 @@ func textWords(name string, args []word) map[int]bool {
 }
 
 // takesMessage matches options of git whose value, the next word, is a message.
-var takesMessage = regexp.MustCompile(`^(-[aqvsuk]*m|--message)$`)
+var takesMessage = lazily(`^(-[aqvsuk]*m|--message)$`)
 
 // gitText marks the pattern of git grep, and values of formats.
 func gitText(args []word, out map[int]bool) {
@@ -163,28 +162,28 @@ func gitText(args []word, out map[int]bool) {
 
 // operandWords are patterns of the options before a first operand that is text.
 type operandWords struct {
-	value   *regexp.Regexp // their value is the next word
-	number  *regexp.Regexp // their value is the next word, if that is a number
-	instead *regexp.Regexp // they take the place of the operand
-	flag    *regexp.Regexp // they have no value, or have it in the same word
+	value   *pattern // their value is the next word
+	number  *pattern // their value is the next word, if that is a number
+	instead *pattern // they take the place of the operand
+	flag    *pattern // they have no value, or have it in the same word
 }
 
 var (
-	none       = regexp.MustCompile(`^$`)
-	grepNumber = regexp.MustCompile(`^-[A-Za-z]*[ABCm]$`)
-	grepFlag   = regexp.MustCompile(`^(-[A-Za-z0-9.]+|--[a-z-]+=.*|--(color|line-number|ignore-case|word-regexp|count|` +
+	none       = lazily(`^$`)
+	grepNumber = lazily(`^-[A-Za-z]*[ABCm]$`)
+	grepFlag   = lazily(`^(-[A-Za-z0-9.]+|--[a-z-]+=.*|--(color|line-number|ignore-case|word-regexp|count|` +
 		`no-filename|with-filename|only-matching|invert-match|extended-regexp|perl-regexp|quiet|null|hidden|no-heading|` +
 		`json|stats|multiline|smart-case))$`)
-	grepWords = operandWords{none, grepNumber, regexp.MustCompile(`^(-[A-Za-z0-9]*[ef]|--[rf])`), grepFlag}
-	rgWords   = operandWords{regexp.MustCompile(`^(-[tTg]|--(glob|type|type-not))$`), grepNumber,
-		regexp.MustCompile(`^(-[A-Za-z0-9]*[ef]|--[rf]|--files)`), grepFlag}
-	sedWords = operandWords{none, none, regexp.MustCompile(`^-[nErsz]*[ef]|^--[ef]`),
-		regexp.MustCompile(`^-[nErsuz]+$`)}
-	awkWords = operandWords{regexp.MustCompile(`^-[Fv]$`), none, regexp.MustCompile(`^-[feEil]|^--`),
-		regexp.MustCompile(`^-(F.*|v.+)$`)}
-	jqWords = operandWords{none, none, regexp.MustCompile(`^-[A-Za-z]*[fL]|^--`),
-		regexp.MustCompile(`^-[rcesSMCjan]+$`)}
-	chmodWords = operandWords{none, none, regexp.MustCompile(`^--`), regexp.MustCompile(`^-[Rcvf]+$`)}
+	grepWords = operandWords{none, grepNumber, lazily(`^(-[A-Za-z0-9]*[ef]|--[rf])`), grepFlag}
+	rgWords   = operandWords{lazily(`^(-[tTg]|--(glob|type|type-not))$`), grepNumber,
+		lazily(`^(-[A-Za-z0-9]*[ef]|--[rf]|--files)`), grepFlag}
+	sedWords = operandWords{none, none, lazily(`^-[nErsz]*[ef]|^--[ef]`),
+		lazily(`^-[nErsuz]+$`)}
+	awkWords = operandWords{lazily(`^-[Fv]$`), none, lazily(`^-[feEil]|^--`),
+		lazily(`^-(F.*|v.+)$`)}
+	jqWords = operandWords{none, none, lazily(`^-[A-Za-z]*[fL]|^--`),
+		lazily(`^-[rcesSMCjan]+$`)}
+	chmodWords = operandWords{none, none, lazily(`^--`), lazily(`^-[Rcvf]+$`)}
 
 	findText = map[string]bool{
 		"-name": true, "-iname": true, "-path": true, "-ipath": true, "-wholename": true, "-regex": true,
@@ -221,7 +220,7 @@ func textOperand(args []word, out map[int]bool, w operandWords) {
 }
 
 // secretWords matches the words of a search for secrets.
-var secretWords = regexp.MustCompile(`(?i)secret|passw|token|api.?key|credential|private.?key|aws_|bearer`)
+var secretWords = lazily(`(?i)secret|passw|token|api.?key|credential|private.?key|aws_|bearer`)
 
 // seeksSecrets reports whether the words of a search are those of secrets. They may be in any file.
 func seeksSecrets(args []word) bool {

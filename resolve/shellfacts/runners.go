@@ -1,7 +1,6 @@
 package shellfacts
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,39 +12,39 @@ func runnerCheck(name string) func(args []string) bool {
 	case "go":
 		return harmlessGo
 	case "gofmt":
-		return only(regexp.MustCompile("^(" + `-[ldwse]+` + ")$"))
+		return only(lazily("^(" + `-[ldwse]+` + ")$"))
 	case "goimports":
-		return only(regexp.MustCompile("^(" + `-[ldwe]+` + ")$"))
+		return only(lazily("^(" + `-[ldwe]+` + ")$"))
 	case "staticcheck":
-		return only(regexp.MustCompile("^(" + `-(checks|f|tests|explain)(=.*)?` + ")$"))
+		return only(lazily("^(" + `-(checks|f|tests|explain)(=.*)?` + ")$"))
 	case "golangci-lint":
-		return only(regexp.MustCompile("^(" + `--(fix|timeout|fast|new|new-from-rev|enable|disable|verbose)(=.*)?|-[vED]` + ")$"))
+		return only(lazily("^(" + `--(fix|timeout|fast|new|new-from-rev|enable|disable|verbose)(=.*)?|-[vED]` + ")$"))
 	case "cargo":
-		return only(regexp.MustCompile("^(" + cargoOptions + ")$"))
+		return only(lazily("^(" + cargoOptions + ")$"))
 	case "npm", "yarn", "pnpm", "bun":
 		return func(args []string) bool { return harmlessScript(name, args) }
 	case "jest", "vitest":
-		return only(regexp.MustCompile("^(" + scriptOptions + ")$"))
+		return only(lazily("^(" + scriptOptions + ")$"))
 	case "pytest":
 		return harmlessPytest
 	case "mypy":
-		return only(regexp.MustCompile("^(" + `--(strict|ignore-missing-imports|pretty|show-error-codes|no-color-output|no-error-summary|` +
+		return only(lazily("^(" + `--(strict|ignore-missing-imports|pretty|show-error-codes|no-color-output|no-error-summary|` +
 			`check-untyped-defs)|-p` + ")$"))
 	case "ruff":
-		return only(regexp.MustCompile("^(" + `--(fix|diff|check|select|ignore|quiet|statistics|no-cache|output-format)(=.*)?|-q` + ")$"))
+		return only(lazily("^(" + `--(fix|diff|check|select|ignore|quiet|statistics|no-cache|output-format)(=.*)?|-q` + ")$"))
 	case "black":
-		return only(regexp.MustCompile("^(" + `--(check|diff|quiet|fast|line-length)(=.*)?|-[ql]` + ")$"))
+		return only(lazily("^(" + `--(check|diff|quiet|fast|line-length)(=.*)?|-[ql]` + ")$"))
 	case "isort":
-		return only(regexp.MustCompile("^(" + `--(check|check-only|diff|quiet|profile)(=.*)?|-[qc]` + ")$"))
+		return only(lazily("^(" + `--(check|check-only|diff|quiet|profile)(=.*)?|-[qc]` + ")$"))
 	case "flake8":
-		return only(regexp.MustCompile("^(" + `--(max-line-length|select|ignore|extend-ignore|count|statistics|show-source|exclude)(=.*)?` + ")$"))
+		return only(lazily("^(" + `--(max-line-length|select|ignore|extend-ignore|count|statistics|show-source|exclude)(=.*)?` + ")$"))
 	case "eslint":
-		return only(regexp.MustCompile("^(" + `--(fix|ext|max-warnings|quiet|cache|no-error-on-unmatched-pattern)(=.*)?|` +
+		return only(lazily("^(" + `--(fix|ext|max-warnings|quiet|cache|no-error-on-unmatched-pattern)(=.*)?|` +
 			`--format=(stylish|json|compact|unix)` + ")$"))
 	case "prettier":
-		return only(regexp.MustCompile("^(" + `--(check|write|list-different|log-level)(=.*)?|-[wlc]` + ")$"))
+		return only(lazily("^(" + `--(check|write|list-different|log-level)(=.*)?|-[wlc]` + ")$"))
 	case "tsc":
-		return only(regexp.MustCompile("^(" + `--(noEmit|pretty|skipLibCheck|build|project|incremental)|-[bp]` + ")$"))
+		return only(lazily("^(" + `--(noEmit|pretty|skipLibCheck|build|project|incremental)|-[bp]` + ")$"))
 	case "npx", "bunx":
 		return harmlessNpx
 	case "uvx", "pnpx", "pipx":
@@ -55,9 +54,9 @@ func runnerCheck(name string) func(args []string) bool {
 	case "unittest":
 		return harmlessUnittest
 	case "rustfmt":
-		return only(regexp.MustCompile("^(" + `--(check|edition)(=.*)?` + ")$"))
+		return only(lazily("^(" + `--(check|edition)(=.*)?` + ")$"))
 	case "node":
-		return only(regexp.MustCompile("^(" + `-v|--version` + ")$"))
+		return only(lazily("^(" + `-v|--version` + ")$"))
 	}
 
 	return nil
@@ -135,7 +134,7 @@ func (r *reader) downloads(words []word) string {
 // harmlessScript checks the arguments of a program that runs scripts of package.json. Only npm keeps
 // options for itself; the others pass all of them to the script.
 func harmlessScript(name string, args []string) bool {
-	passed := only(regexp.MustCompile("^(" + scriptOptions + ")$"))
+	passed := only(lazily("^(" + scriptOptions + ")$"))
 	switch {
 	case len(args) == 0:
 		return true
@@ -155,12 +154,12 @@ func harmlessScript(name string, args []string) bool {
 		args = nil
 	}
 
-	return only(regexp.MustCompile("^("+npmOptions+"|"+scriptOptions+")$"))(own) && passed(args)
+	return only(lazily("^("+npmOptions+"|"+scriptOptions+")$"))(own) && passed(args)
 }
 
 // harmlessPytest accepts no file by name that is no test: pytest runs each file that it is given.
 func harmlessPytest(args []string) bool {
-	return only(regexp.MustCompile("^("+pytestOptions+")$"))(args) &&
+	return only(lazily("^("+pytestOptions+")$"))(args) &&
 		!slices.ContainsFunc(args, func(a string) bool {
 			name, _, _ := strings.Cut(a, "::")
 			return strings.HasSuffix(name, ".py") && !isTest(name)
@@ -169,7 +168,7 @@ func harmlessPytest(args []string) bool {
 
 // harmlessUnittest accepts modules, files and patterns of tests: unittest runs whatever it is given.
 func harmlessUnittest(args []string) bool {
-	if !only(regexp.MustCompile("^(" + `-[vfbq]+|-[kstp]|--(verbose|failfast|quiet)` + ")$"))(args) {
+	if !only(lazily("^(" + `-[vfbq]+|-[kstp]|--(verbose|failfast|quiet)` + ")$"))(args) {
 		return false
 	}
 	for i, arg := range args {
@@ -208,7 +207,7 @@ func harmlessGo(args []string) bool {
 		return false // a version to fetch
 	}
 	if args[0] == "tool" { // the name of a tool may be that of a program of the module
-		return len(args) > 1 && args[1] == "cover" && only(regexp.MustCompile(`^--?func(=.*)?$`))(args[2:])
+		return len(args) > 1 && args[1] == "cover" && only(lazily(`^--?func(=.*)?$`))(args[2:])
 	}
 	known, ok := goFlags[args[0]]
 	return !ok || !slices.ContainsFunc(options(args[1:]), func(option string) bool {

@@ -2,7 +2,6 @@ package shellfacts
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -277,7 +276,7 @@ func braces(pattern string) []string {
 
 // expanded matches text in a path that a tool may expand: variables, addresses, and absolute paths
 // in braces.
-var expanded = regexp.MustCompile(`\$[A-Z{(]|://|[{,]/`)
+var expanded = lazily(`\$[A-Z{(]|://|[{,]/`)
 
 // FileWords returns the words of a command line that may name files, regardless of what the line
 // does with them. A runtime looks them up on its machine.
