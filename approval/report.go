@@ -16,6 +16,7 @@ const (
 	Observed Report = "observed" // it is about to run without waiting: the runtime only observes
 	Returned Report = "returned" // it ran and succeeded
 	Failed   Report = "failed"   // it ran and failed
+	NotRun   Report = "not_run"  // it was let through, and then the runtime did not run it
 )
 
 // The event types of reports. They record what a runtime claims, and decide nothing.
@@ -23,6 +24,7 @@ const (
 	EventCallObserved = "call_observed"
 	EventCallReturned = "call_returned"
 	EventCallFailed   = "call_failed"
+	EventCallNotRun   = "call_not_run"
 )
 
 // ReportInput is the input of Report.
@@ -44,7 +46,7 @@ func (in *ReportInput) check() error {
 		return err
 	}
 	if in.Report.event() == "" {
-		return &InputError{"report", "observed, returned or failed"}
+		return &InputError{"report", "observed, returned, failed or not_run"}
 	}
 	if in.Key == "" {
 		return &InputError{"key", "one: a report that is sent again must stay the same report"}
@@ -67,6 +69,8 @@ func (r Report) event() string {
 		return EventCallReturned
 	case Failed:
 		return EventCallFailed
+	case NotRun:
+		return EventCallNotRun
 	}
 
 	return ""

@@ -58,8 +58,12 @@ func TestReportsTellHowACallEnded(t *testing.T) {
 	if leaf.Subject != r.ID || leaf.Facts["state"] != "consumed" || leaf.Facts["binding"] != leaf.Facts["approved"] {
 		t.Errorf("a call that people approved: %+v", leaf)
 	}
+	must(t, h.report(tool("pay", `{"n":1}`), approval.NotRun, "3"))
+	if leaf := h.lastTold(); leaf.Subject != r.ID || leaf.Facts["state"] != "consumed" {
+		t.Errorf("an approved call that something else blocked: %+v", leaf)
+	}
 	h.happened("call_allowed", "call_returned", "request_opened", "vote_counted", "request_approved",
-		"permit_consumed", "call_failed")
+		"permit_consumed", "call_failed", "call_not_run")
 }
 
 // TestReportsShowWhatRanWithoutItsPermit: the entry contains the state of the request together with

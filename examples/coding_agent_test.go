@@ -52,7 +52,10 @@ func asks(t *testing.T, p *resolve.Plan, tool string, lines []string) (out []str
 		args, err := json.Marshal(map[string]string{"command": line})
 		must.Do(t, err)
 		d := p.Decide(&resolve.Call{
-			Kind: resolve.Tool, Tool: tool, Args: args, Workspace: &resolve.Workspace{Root: "/work/app"},
+			Kind: resolve.Tool, Tool: tool, Args: args, Workspace: &resolve.Workspace{
+				Root: "/work/app", Secrets: []string{},
+				Installed: []string{"tsc", "eslint", "prettier", "jest", "vitest"},
+			},
 		})
 		if d.Outcome != resolve.Allow {
 			_, why, _ := strings.Cut(d.Reasons[0].Detail, "; of command: ")
@@ -112,7 +115,8 @@ func TestLinesOfCodingAgents(t *testing.T) {
 const codingAgentsPage = `# What the files for coding agents ask about
 
 A test (TestLinesOfCodingAgents of package examples) decides the lines of examples/coding-agent/testdata with the
-delivered files ([guide](../guides/coding-agents.md)), as calls in the workspace /work/app, and keeps this page.
+delivered files ([guide](../guides/coding-agents.md)), as calls in the workspace /work/app, and keeps this page. The
+workspace has no files with secrets, and its programs for npx are installed.
 
 | profile | product | everyday lines that ask | dangerous lines that run |
 |---|---|--:|--:|

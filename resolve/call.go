@@ -136,6 +136,8 @@ func (c *Call) Recorded() Call {
 	if c.Workspace != nil {
 		workspace := *c.Workspace
 		workspace.Outside = slices.Clone(workspace.Outside)
+		workspace.Secrets = slices.Clone(workspace.Secrets)
+		workspace.Installed = slices.Clone(workspace.Installed)
 		out.Workspace = &workspace
 	}
 
@@ -332,7 +334,7 @@ func (c *Call) setParent(raw []byte, lim value.Limits) error {
 	return wellFormed(c.ParentInput, lim)
 }
 
-// setWorkspace reads an object of texts, and of one list of texts.
+// setWorkspace reads an object of texts and lists of texts.
 func (c *Call) setWorkspace(raw []byte, lim value.Limits) error {
 	v, err := value.Parse(raw, lim)
 	if err != nil {
@@ -345,20 +347,23 @@ func (c *Call) setWorkspace(raw []byte, lim value.Limits) error {
 	texts := map[string]*string{
 		"root": &w.Root, "directory": &w.Directory, "foreign": &w.Foreign, "unknown": &w.Unknown,
 	}
+	lists := map[string]*[]string{"outside": &w.Outside, "secrets": &w.Secrets, "installed": &w.Installed}
 	for _, m := range v.Members {
-		text := texts[m.Key]
+		text, list := texts[m.Key], lists[m.Key]
 		switch {
-		case m.Key == "outside" && m.Value.Kind == value.Array:
+		case list != nil && m.Value.Kind == value.Array:
+			*list = []string{}
 			for _, item := range m.Value.Items {
 				if item.Kind != value.String {
-					return errors.New("outside: expected texts")
+					return fmt.Errorf("%s: expected texts", m.Key)
 				}
-				w.Outside = append(w.Outside, item.Text)
+				*list = append(*list, item.Text)
 			}
 		case text != nil && m.Value.Kind == value.String:
 			*text = m.Value.Text
 		default:
-			return fmt.Errorf("%q: expected root, directory, foreign and unknown with a text, or outside with a list", m.Key)
+			return fmt.Errorf("%q: expected root, directory, foreign and unknown with a text, or outside, "+
+				"secrets and installed with a list", m.Key)
 		}
 	}
 	c.Workspace = w

@@ -25,6 +25,9 @@ type Derived struct {
 	Paths []string `doc:"paths"`
 	// Writes is set if the tool changes the files of Paths.
 	Writes bool `doc:"writes"`
+	// Searches is set if the tool reads all files below the directories of Paths, or below that of
+	// the call if they name none.
+	Searches bool `doc:"searches"`
 	// Beside lists the arguments that a call may have in addition to From or Paths. With any other
 	// argument, no facts are known. If Beside is nil, any argument is accepted with From, and none
 	// with Paths.
@@ -56,8 +59,8 @@ func CheckDerived(d Derived) (field string, i int, err error) {
 		return "as", 0, fmt.Errorf("%q can't be told from other arguments", d.As)
 	case len(d.Paths) > 0 && len(d.Listed) > 0:
 		return "listed", 0, errors.New("programs are listed for command lines, and paths are none")
-	case d.From != "" && d.Writes:
-		return "as", 0, errors.New("writes goes with paths: what a command line writes is read from it")
+	case d.From != "" && (d.Writes || d.Searches):
+		return "as", 0, errors.New("writes and searches go with paths: what a command line does is read from it")
 	}
 
 	for i, entry := range d.Listed {
@@ -209,7 +212,7 @@ func (d *Derived) Holds(line string, facts value.Value) bool {
 	}
 	var read shellfacts.Facts
 	if d.From == "" {
-		read = shellfacts.Paths([]string{line}, d.Writes, nil)
+		read = shellfacts.Paths([]string{line}, d.use(), nil)
 	} else {
 		read = shellfacts.Of(line, shellfacts.Options{Listed: d.Listed})
 	}
@@ -220,6 +223,8 @@ func (d *Derived) Holds(line string, facts value.Value) bool {
 	})
 }
 
+func (d *Derived) use() shellfacts.Use { return shellfacts.Use{Writes: d.Writes, Searches: d.Searches} }
+
 func (d *Derived) equal(o *Derived) bool { return d != nil && d.text() == o.text() }
 
 func sorted(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
@@ -228,7 +233,7 @@ func sorted(list []string) []string { return slices.Compact(slices.Sorted(slices
 func (d *Derived) text() string {
 	out := fmt.Sprintf("%q as %q listed %q version %d", d.From, d.As, sorted(d.Listed), shellfacts.Version)
 	if len(d.Paths) > 0 {
-		out += fmt.Sprintf(" paths %q writes %t", sorted(d.Paths), d.Writes)
+		out += fmt.Sprintf(" paths %q writes %t searches %t", sorted(d.Paths), d.Writes, d.Searches)
 	}
 	if d.Beside != nil {
 		out += fmt.Sprintf(" beside %q", sorted(d.Beside))
@@ -287,7 +292,7 @@ func (d *Derived) facts(args value.Value, w *Workspace) *shellfacts.Facts {
 	if !ok {
 		return unknownFacts("an argument that names files is neither a text nor a list of texts")
 	}
-	facts := shellfacts.Paths(paths, d.Writes, opt.Workspace)
+	facts := shellfacts.Paths(paths, d.use(), opt.Workspace)
 
 	return &facts
 }

@@ -51,12 +51,12 @@ func TestLinesHaveTheFacts(t *testing.T) {
 func TestLinesOfFiles(t *testing.T) {
 	d := &Derived{Paths: []string{"path"}, As: "file"}
 	for _, line := range d.Lines(value.Value{}) {
-		facts := shellfacts.Paths([]string{line}, false, nil)
+		facts := shellfacts.Paths([]string{line}, shellfacts.Use{}, nil)
 		if !d.Holds(line, facts.Members()) {
 			t.Errorf("%q has not its own facts", line)
 		}
 	}
-	facts := shellfacts.Paths([]string{"a"}, false, nil)
+	facts := shellfacts.Paths([]string{"a"}, shellfacts.Use{}, nil)
 	if d.Holds(".env", facts.Members()) {
 		t.Error("a secret has the facts of any file")
 	}

@@ -267,7 +267,7 @@ func TestArgumentsBesideTheSource(t *testing.T) {
 		`read {"path":"/w2/a"}`:                      "of path: outside the workspace: /w2/a",
 		`read {"path":".env"}`:                       "of path: may hold secrets or settings: .env",
 		`read {"path":"$HOME/a"}`:                    "of path: outside the workspace: ~",
-		`read {"path":"{a,../..}/b"}`:                "of path: outside the workspace: ~",
+		`read {"path":"{a,../..}/b"}`:                "of path: outside the workspace: ../../b, ~",
 		`read {"path":"a","absolute_path":"/etc"}`:   "of path: the argument absolute_path may change what the call does",
 		`read {"path":{"a":"b"}}`:                    neither,
 		`read {"paths":[1]}`:                         neither,
@@ -298,7 +298,7 @@ func TestArgumentsBesideTheSource(t *testing.T) {
 // TestWorkspacesInCalls are read strictly, and are no part of the binding.
 func TestWorkspacesInCalls(t *testing.T) {
 	const with = `{"kind":"tool","tool":"sh","args":{},"workspace":{"root":"/w","directory":"/w/a","outside":["l"],` +
-		`"foreign":"f","unknown":"u"}}`
+		`"secrets":[],"installed":["tsc"],"foreign":"f","unknown":"u"}}`
 	c, err := resolve.ParseCall([]byte(with), value.Limits{})
 	must.Do(t, err)
 	text, err := c.JSON()
@@ -307,7 +307,7 @@ func TestWorkspacesInCalls(t *testing.T) {
 	must.Do(t, err)
 	recorded := again.Recorded()
 	if !reflect.DeepEqual(c.Workspace, recorded.Workspace) || c.Workspace.Outside[0] != "l" ||
-		c.Workspace.Unknown != "u" {
+		c.Workspace.Unknown != "u" || c.Workspace.Secrets == nil || c.Workspace.Installed[0] != "tsc" {
 		t.Errorf("%s: %+v", text, recorded.Workspace)
 	}
 	p := shellPlan(t)
@@ -317,6 +317,7 @@ func TestWorkspacesInCalls(t *testing.T) {
 		t.Errorf("%s and %s", one, two)
 	}
 	for _, w := range []string{`[]`, `{"root":1}`, `{"Root":"/w"}`, `{"outside":"l"}`, `{"outside":[1]}`,
+		`{"secrets":"a"}`,
 		`{"root":"/w"`, `{"root":"/w","root":"/x"}`} {
 		if _, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"sh","workspace":`+w+`}`),
 			value.Limits{}); err == nil {

@@ -175,7 +175,7 @@ func TestHookInstallsAtOnce(t *testing.T) {
 	all.Wait()
 
 	text, err := os.ReadFile(hookSettings(home, "claude-code"))
-	if err != nil || strings.Count(string(text), `"claude-code"`) != 4 {
+	if err != nil || strings.Count(string(text), `"claude-code"`) != 5 {
 		t.Errorf("the file is %s (%v)", text, err)
 	}
 	h := ends(t, inHome(t.Context(), home, "hook", "uninstall", "claude-code", "--yes"))

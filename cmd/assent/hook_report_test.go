@@ -43,7 +43,8 @@ func hookLedger(t *testing.T, agentFile string) (types []string) {
 	text, err := os.ReadFile(file)
 	must.Do(t, err)
 	for line := range strings.Lines(string(text)) {
-		for _, kind := range []string{"call_allowed", "call_denied", "call_returned", "call_failed", "call_observed"} {
+		for _, kind := range []string{"call_allowed", "call_denied", "call_returned", "call_failed", "call_observed",
+			"call_not_run"} {
 			if strings.Contains(line, `"`+kind+`"`) || strings.Contains(line, `\"`+kind+`\"`) {
 				types = append(types, kind)
 			}
@@ -75,6 +76,39 @@ func TestHookRecordsHowACallEnded(t *testing.T) {
 			t.Errorf("the ledger tells %v, expected %v", got, want)
 		}
 	})
+}
+
+// TestHookRecordsWhatTheProductBlocked: the hook let the call through, and then the product did not run
+// it.
+func TestHookRecordsWhatTheProductBlocked(t *testing.T) {
+	call := toolCall{"Read", `{"path":"/a"}`, "1"}
+	for product, change := range map[string]func(doc string) string{
+		"claude-code": func(doc string) string {
+			doc = strings.Replace(doc, "PreToolUse", "PermissionDenied", 1)
+			return strings.TrimSuffix(doc, "}") + `,"reason":"the classifier"}`
+		},
+		"copilot": func(doc string) string {
+			return strings.TrimSuffix(doc,
+				"}") + `,"toolResult":{"resultType":"denied"}}`
+		},
+		"cursor": func(doc string) string {
+			doc = strings.Replace(doc, "preToolUse", "postToolUseFailure", 1)
+			return strings.TrimSuffix(doc, "}") + `,"failure_type":"permission_denied"}`
+		},
+	} {
+		flags := hookDir(t)
+		doc := hookDocs()[product](call)
+		answers(t, product, doc, flags...)
+		if got := hookRuns(t, product, change(doc), flags...); got != (hooked{}) {
+			t.Errorf("%s: %+v", product, got)
+		}
+		if got := hookLedger(t, flags[1]); !slices.Equal(got, []string{"call_allowed", "call_not_run"}) {
+			t.Errorf("%s: the ledger tells %v", product, got)
+		}
+	}
+	blocks(t, "codex", hookRuns(t, "codex", strings.Replace(hookDocs()["codex"](call), "PreToolUse",
+		"PermissionDenied", 1),
+		hookDir(t)...))
 }
 
 // TestHookThatOnlyObserves: nothing is blocked, and the ledger records which calls would have been

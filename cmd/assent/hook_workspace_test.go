@@ -29,15 +29,16 @@ func TestHookKnowsTheWorkspace(t *testing.T) {
 	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	work := filepath.Join(root, "work")
 	for _, dir := range []string{"work/src", "work/bare/objects", "work/bare/refs", "work/nested/.git", "work/.git",
-		"out"} {
+		"out", "work/conf", "work/lib/deep", "work/node_modules/.bin"} {
 		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
-	for _, file := range []string{"work/bare/HEAD", "work/src/a.go", "out/key"} {
+	for _, file := range []string{"work/bare/HEAD", "work/src/a.go", "out/key", "work/conf/.env",
+		"work/node_modules/.bin/tsc", "work/node_modules/.env"} {
 		must.Do(t, os.WriteFile(filepath.Join(root, file), nil, 0o600))
 	}
 	for from, to := range map[string]string{
 		"work/link": "../out", "work/src/k.go": "../../out/key", "work/src/in.go": "a.go", "other": "work",
-		"work/src/gone": "../../nowhere",
+		"work/src/gone": "../../nowhere", "work/lib/l": "../../out", "work/lib/deep/l": "../../../out",
 	} {
 		must.Do(t, os.Symlink(to, filepath.Join(root, from)))
 	}
@@ -68,6 +69,25 @@ func TestHookKnowsTheWorkspace(t *testing.T) {
 		{work, "Bash", `{"command":"cat < src/k.go"}`, "deny"},
 		{work, "Bash", `{"command":"cd src && cat k.go"}`, "deny"},
 		{work, "Bash", `{"command":"cd link && ls"}`, "deny"},
+		{work, "Bash", `{"command":"cd lib && cd deep && cat l/key"}`, "deny"},
+		{work, "Bash", `{"command":"mv lib x && cat x/l/key"}`, "deny"},
+		{work, "Bash", `{"command":"cp -r lib x && cd x && cat deep/l/key"}`, "deny"},
+		{work, "Bash", `{"command":"for d in lib; do cat $d/l/key; done"}`, "deny"},
+		{work, "Bash", `{"command":"mv src/in.go src/b.go && cat src/b.go"}`, ""},
+		{work, "Grep", `{"pattern":"x","path":"src"}`, ""},
+		{work, "Grep", `{"pattern":"x"}`, "deny"},
+		{work, "Grep", `{"pattern":"x","path":"conf"}`, "deny"},
+		{work, "Grep", `{"pattern":"x","path":"conf","glob":"*.go"}`, ""},
+		{work, "Grep", `{"pattern":"x","path":"conf","glob":"*.go .e*"}`, "deny"},
+		{work + "/src", "Grep", `{"pattern":"x"}`, ""},
+		{work, "Glob", `{"pattern":"conf/*.go"}`, ""},
+		{work, "Bash", `{"command":"grep -rn x src"}`, ""},
+		{work, "Bash", `{"command":"grep -rn x ."}`, "deny"},
+		{work, "Bash", `{"command":"grep -rn --include='*.go' x ."}`, ""},
+		{work, "Bash", `{"command":"grep -rn --exclude-dir=conf x ."}`, ""},
+		{work, "Bash", `{"command":"rg x"}`, ""},
+		{work, "Bash", `{"command":"npx tsc --noEmit"}`, ""},
+		{work, "Bash", `{"command":"npx eslint src"}`, "deny"},
 		{work, "Bash", `{"command":"git status"}`, ""},
 		{work + "/src", "Bash", `{"command":"git status"}`, ""},
 		{work + "/bare", "Bash", `{"command":"git status"}`, "deny"},

@@ -24,12 +24,28 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(ownConfig{m}, map[string]func(){
 		"assent":              main,
 		"files-server":        filesServer,
 		"env-server":          envServer,
 		testfiles.PeakCommand: testfiles.PeakMain,
 	})
+}
+
+// ownConfig gives the tests a configuration directory of their own, for keys and tokens of hooks.
+type ownConfig struct{ *testing.M }
+
+func (c ownConfig) Run() int {
+	dir, err := os.MkdirTemp("", "assent-config")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Setenv("XDG_CONFIG_HOME", dir); err != nil {
+		panic(err)
+	}
+
+	return c.M.Run()
 }
 
 // TestScripts drives the real main through the scripts in testdata.

@@ -126,9 +126,6 @@ func fromHere(r *http.Request) bool {
 	return err == nil && ip != nil && ip.IsLoopback() && forwarded == ""
 }
 
-// tokenName is the file next to the key with the token by which the user of this machine answers.
-const tokenName = "mcp.token"
-
 // writePersonToken writes a token by which a person answers to a file. It keeps a token that is
 // valid for at least another day.
 func writePersonToken(ctx context.Context, s store.Store, person, file string) error {

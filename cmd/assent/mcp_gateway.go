@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -272,8 +274,18 @@ func serveMCPInbox(
 	ctx context.Context, cfg config.MCP, person string, log io.Writer, ready func(r operate.Ready, file string),
 ) error {
 	asking := cfg.Asking(person)
-	file := cfg.Beside(tokenName)
+	file, older := cfg.TokenFile()
+	if older != "" && filepath.Dir(cfg.KeyFile) != cfg.Private {
+		fmt.Fprintf(log, "note: the key of the ledger is in %s, where the agent may read it; stop this inbox, and move it, "+
+			"%[2]s.pub and %[2]s.watermark to %[3]s\n", filepath.Dir(cfg.KeyFile), filepath.Base(cfg.KeyFile), cfg.Private)
+	}
 	further := func(ctx context.Context, a *app) error {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return fmt.Errorf("the token of the inbox: %w", err)
+		}
+		if older != "" && os.Remove(older) == nil {
+			fmt.Fprintf(log, "note: %s is removed; the token of this inbox is in %s\n", older, file)
+		}
 		return writePersonToken(ctx, a.store, asking.DevPerson, file)
 	}
 	return serveWith(ctx, asking, log, func(r operate.Ready) { ready(r, file) }, further)

@@ -103,6 +103,9 @@ func storeKey(ctx context.Context, c config.Store) (key keyfile.Key, made bool, 
 	if !c.Create {
 		return keyfile.Key{}, false, err
 	}
+	if err := os.MkdirAll(filepath.Dir(c.KeyFile), 0o700); err != nil {
+		return keyfile.Key{}, false, fmt.Errorf("the key of the ledger: %w", err)
+	}
 	host, _ := os.Hostname() // only a name for people to tell keys apart
 	return keyfile.Make(c.KeyFile, host)
 }

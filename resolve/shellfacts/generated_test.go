@@ -42,7 +42,7 @@ func (g lines) word(depth int) string {
 	case 4:
 		return g.one("<(", ">(") + g.line(depth+1) + ")"
 	case 5:
-		return g.one("$X", "${X}", "${X%p1}", "$Y", "${Y:-evil}", "$@", "$?", "$#", "$'evil'", "$\"evil\"",
+		return g.one("$i", "\"$i\"", "${i}x", "$i.a", "$i/b", "$X", "${X}", "${X%p1}", "$Y", "${Y:-evil}", "$@", "$?", "$#", "$'evil'", "$\"evil\"",
 			"${#X}", "$$")
 	case 6:
 		return g.one("*", "a*", "[ab]", "?", "{a,evil}", "~", "ev{i,}l", "@(a|b)", "{}", "'{}'", "*(e:'evil':)")
@@ -118,7 +118,7 @@ func (g lines) line(depth int) string {
 		return g.command(depth) + g.one("; ", " && ", " || ", " | ", " & ", "\n", " |& ", ";;", "&>x ", " \\\n",
 			" &! ", "&|") + g.line(depth+1)
 	case 9:
-		return g.one("for i in a; do ", "while ! true; do ", "until true; do ",
+		return g.one("for i in a; do ", "for i in a b; do ", "for i in *; do ", "for i in rm -n; do ", "while ! true; do ", "until true; do ",
 			"select i in a; do ") + g.line(depth+1) + "; done"
 	case 10:
 		return g.one("ls() ", "function ls ", "() ") + "{ " + g.line(depth+1) + "; }; " + g.command(depth)

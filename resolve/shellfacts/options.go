@@ -1,7 +1,7 @@
 package shellfacts
 
 import (
-	"regexp"
+	"path"
 	"slices"
 	"strings"
 )
@@ -74,6 +74,12 @@ func checkOf(name string) func(args []string) bool {
 		return harmlessDate
 	case "tree":
 		return without("-o", "-R")
+	case "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "cksum", "sum":
+		return without("-c", "--check") // they open the files that a file names
+	case "tar":
+		return harmlessTar
+	case "ssh":
+		return only(lazily(`^-[46CTnqtvx]+$`))
 	case "jq":
 		return harmlessJq
 	case "uniq", "xxd":
@@ -92,73 +98,10 @@ func checkOf(name string) func(args []string) bool {
 		return harmlessCopy
 	case "strings":
 		return without()
-	case "go":
-		return harmlessGo
-	case "gofmt":
-		return only(regexp.MustCompile("^(" + `-[ldwse]+` + ")$"))
-	case "goimports":
-		return only(regexp.MustCompile("^(" + `-[ldwe]+` + ")$"))
-	case "staticcheck":
-		return only(regexp.MustCompile("^(" + `-(checks|f|tests|explain)(=.*)?` + ")$"))
-	case "golangci-lint":
-		return only(regexp.MustCompile("^(" + `--(fix|timeout|fast|new|new-from-rev|enable|disable|verbose)(=.*)?|-[vED]` + ")$"))
-	case "cargo":
-		return only(regexp.MustCompile("^(" + cargoOptions + ")$"))
-	case "npm", "yarn", "pnpm", "bun", "jest", "vitest":
-		return only(regexp.MustCompile("^(" + scriptOptions + ")$"))
-	case "pytest":
-		return only(regexp.MustCompile("^(" + pytestOptions + ")$"))
-	case "mypy":
-		return only(regexp.MustCompile("^(" + `--(strict|ignore-missing-imports|pretty|show-error-codes|no-color-output|no-error-summary|` +
-			`check-untyped-defs)|-p` + ")$"))
-	case "ruff":
-		return only(regexp.MustCompile("^(" + `--(fix|diff|check|select|ignore|quiet|statistics|no-cache|output-format)(=.*)?|-q` + ")$"))
-	case "black":
-		return only(regexp.MustCompile("^(" + `--(check|diff|quiet|fast|line-length)(=.*)?|-[ql]` + ")$"))
-	case "isort":
-		return only(regexp.MustCompile("^(" + `--(check|check-only|diff|quiet|profile)(=.*)?|-[qc]` + ")$"))
-	case "flake8":
-		return only(regexp.MustCompile("^(" + `--(max-line-length|select|ignore|extend-ignore|count|statistics|show-source|exclude)(=.*)?` + ")$"))
-	case "eslint":
-		return only(regexp.MustCompile("^(" + `--(fix|ext|max-warnings|quiet|cache|no-error-on-unmatched-pattern)(=.*)?|` +
-			`--format=(stylish|json|compact|unix)` + ")$"))
-	case "prettier":
-		return only(regexp.MustCompile("^(" + `--(check|write|list-different|log-level)(=.*)?|-[wlc]` + ")$"))
-	case "tsc":
-		return only(regexp.MustCompile("^(" + `--(noEmit|pretty|skipLibCheck|build|project|incremental)|-[bp]` + ")$"))
-	case "npx":
-		return harmlessNpx
-	case "python", "python3":
-		return harmlessPython
-	case "unittest":
-		return only(regexp.MustCompile("^(" + `-[vfbq]+|-[kstp]|--(verbose|failfast|quiet)` + ")$"))
-	case "rustfmt":
-		return only(regexp.MustCompile("^(" + `--(check|edition)(=.*)?` + ")$"))
-	case "node":
-		return only(regexp.MustCompile("^(" + `-v|--version` + ")$"))
 	}
 
-	return nil
+	return runnerCheck(name)
 }
-
-// These are the options of test runners and build tools that neither run another program nor read
-// configuration from elsewhere.
-const (
-	cargoOptions = `-[vqpDWAFj]|-j[0-9]+|--(package|all|workspace|lib|bins|bin|tests|test|release|quiet|verbose|` +
-		`all-features|` +
-		`features|no-default-features|all-targets|no-run|nocapture|test-threads|exact|ignored|include-ignored|check|locked|` +
-		`offline|doc|examples|example|message-format|no-deps|depth|version|list|exclude|keep-going|no-fail-fast|jobs)(=.*)?`
-	scriptOptions = `-[stiwuv]|--(silent|if-present|workspace|workspaces|coverage|watch|watchAll|run|verbose|ci|bail|` +
-		`quiet|` +
-		`testNamePattern|testPathPattern|runInBand|no-cache|findRelatedTests|noEmit|no-watch|color|no-color|fix|` +
-		`max-warnings|check|depth|version|passWithNoTests|all|parseable)(=.*)?|--reporter=(verbose|dot|default|basic|spec)|` +
-		`--json`
-	pytestOptions = `-[qvxslk]+|-m|-n[0-9]*|-r[a-zA-Z]+|--(lf|ff|nf|sw|last-failed|failed-first|stepwise|tb|maxfail|cov|` +
-		`durations|co|collect-only|disable-warnings|no-header|no-cov|exitfirst|quiet|verbose|color|version|markers|` +
-		`fixtures|showlocals|capture|cov-branch|numprocesses)(=.*)?|` +
-		`--cov-report=(term|term-missing|html|xml)(:skip-covered)?|` +
-		`--version|-V|--showlocals`
-)
 
 // noOperand accepts commands without operands. It is for programs that change the state named by an
 // operand.
@@ -180,80 +123,75 @@ func harmlessTargets(words []word, begins func([]word) bool) (bool, string) {
 	return true, ""
 }
 
-var makeOption = regexp.MustCompile(`^(-[knsBi]+|-j[0-9]*|` +
+var makeOption = lazily(`^(-[knsBi]+|-j[0-9]*|` +
 	`--(silent|keep-going|dry-run|always-make|no-print-directory))$`)
 
-// harmlessPython checks the arguments of the modules that it knows. The owner of the list is
-// responsible for others.
-func harmlessPython(args []string) bool {
-	if len(args) < 2 || args[0] != "-m" || checkOf(args[1]) == nil {
-		return true
-	}
-
-	return checkOf(args[1])(args[2:])
+// harmlessTar lists the content of an archive. What one creates, only the archive says.
+func harmlessTar(args []string) bool {
+	return len(args) > 1 && listsArchive.MatchString(args[0]) && len(options(args[1:])) == 0
 }
 
-// harmlessNpx is for programs of a project, by their names alone.
-func harmlessNpx(args []string) bool {
-	if len(args) > 0 && (args[0] == "--no-install" || args[0] == "--no") {
-		args = args[1:]
-	}
-	if len(args) == 0 || !slices.Contains([]string{"eslint", "prettier", "tsc", "jest", "vitest"}, args[0]) {
-		return false
-	}
-
-	return checkOf(args[0])(args[1:])
-}
-
-// harmlessGo accepts the flags of the subcommands that read, build and test.
-func harmlessGo(args []string) bool {
-	if len(args) == 0 {
-		return false
-	}
-	if slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "@") }) {
-		return false // a version to fetch
-	}
-	known, ok := goFlags[args[0]]
-	return !ok || !slices.ContainsFunc(options(args[1:]), func(option string) bool {
-		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(option, "-"), "-"), "=")
-		return !slices.Contains(strings.Split(known, "|"), name)
-	})
-}
-
-// goFlags has the flags of subcommands, by their names without hyphens.
-var goFlags = map[string]string{
-	"test": `v|run|bench|benchmem|benchtime|count|race|short|timeout|cover|covermode|coverpkg|coverprofile|` +
-		`parallel|failfast|json|tags|shuffle|skip|cpu|p|x|n|a|trimpath|vet|list|fuzz|fuzztime|c|o|buildvcs`,
-	"build":   `v|race|tags|p|x|n|a|trimpath|o|buildvcs`,
-	"vet":     `v|tags|json|n|x`,
-	"list":    `m|json|f|deps|test|e|tags|find|export|compiled`,
-	"env":     `json|changed`,
-	"version": `m|v`,
-	"doc":     `all|short|src|u|c|cmd`,
-	"fmt":     `n|x`,
-	"mod":     `json|m|vendor|compact`,
-}
+var listsArchive = lazily(`^-?[zjJv]*t[zjJv]*f$`)
 
 // harmlessRipgrep accepts options that don't run programs, follow links or read hidden files. The
 // value of -t, -g and the like may contain any letter.
 func harmlessRipgrep(args []string) bool {
+	args, ok := withoutGlobs(args)
+	if !ok {
+		return false
+	}
 	rest := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
 		return len(a) > 2 && a[0] == '-' && strings.IndexByte("tTgABCme", a[1]) >= 0
 	})
-	return !slices.ContainsFunc(args, func(a string) bool { return shortDot.MatchString(a) || widensRipgrep(a) }) &&
+	return !slices.ContainsFunc(args, shortDot.MatchString) &&
 		without("--pre", "--hostname-bin", "--search-zip", "-z", "--config-path", "-L",
-			"--follow", "-u", "--unrestricted", "--hidden", "--no-ignore", "--ignore-file", "--glob", "--iglob")(rest)
+			"--follow", "-u", "--unrestricted", "--hidden", "--no-ignore", "--ignore-file", "-g", "--glob",
+			"--iglob")(rest)
 }
 
 // shortDot matches joined short options of rg with -., which searches hidden files.
-var shortDot = regexp.MustCompile(`^-[a-zA-Z0-9]*\.$`)
+var shortDot = lazily(`^-[a-zA-Z0-9]*\.$`)
 
-// widensRipgrep reports whether a word is -g with a pattern that may match hidden files, or a -g whose
-// pattern is the next word.
-func widensRipgrep(arg string) bool {
-	pattern, ok := strings.CutPrefix(arg, "-g")
-	return ok && !strings.HasPrefix(pattern, "!") && !hasHarmlessEnd(word{text: pattern, known: true})
+// withoutGlobs returns the arguments of rg without options for patterns of files (-g), and whether no
+// such pattern selects hidden files or files with secrets.
+func withoutGlobs(args []string) (rest []string, ok bool) {
+	for i := 0; i < len(args); i++ {
+		pattern, given := strings.CutPrefix(args[i], "-g")
+		if long, is := strings.CutPrefix(args[i], "--glob="); is {
+			pattern, given = long, true
+		}
+		if args[i] == "--glob" || args[i] == "-g" {
+			if i++; i == len(args) {
+				return nil, false
+			}
+			pattern, given = args[i], true
+		}
+		switch {
+		case !given:
+			rest = append(rest, args[i])
+		case !strings.HasPrefix(pattern, "!") && !isHarmlessGlob(pattern):
+			return nil, false
+		}
+	}
+
+	return rest, true
 }
+
+// isHarmlessGlob reports whether a pattern matches files by their endings, and none that may hold a
+// secret. It may begin with names of directories.
+func isHarmlessGlob(pattern string) bool {
+	for _, p := range braces(pattern) {
+		dir, name := path.Split(p)
+		if strings.Trim(dir, globRunes) != "" || strings.HasPrefix(p, ".") || strings.Contains(p, "/.") ||
+			!hasHarmlessEnd(word{text: name, known: true}) && (strings.Contains(name, "*") || Sensitive(p, false)) {
+			return false
+		}
+	}
+
+	return true
+}
+
+const globRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./*"
 
 // harmlessJq requires a filter that reads no module and no environment.
 func harmlessJq(args []string) bool {
@@ -261,7 +199,7 @@ func harmlessJq(args []string) bool {
 		!slices.ContainsFunc(args, func(a string) bool { return jqReads.MatchString(a) })
 }
 
-var jqReads = regexp.MustCompile(`(^|[^.\w"])env\b|\$ENV|\b(import|include)\b|\binput_filename\b|\$__prog`)
+var jqReads = lazily(`(^|[^.\w"])env\b|\$ENV|\b(import|include)\b|\binput_filename\b|\$__prog`)
 
 // options returns the words of a command that may be read as options. A word "--" does not end the
 // options here, because it may be the value of the word before it.
@@ -293,7 +231,7 @@ func without(harmful ...string) func([]string) bool {
 }
 
 // only returns a check for programs whose harmless options match a pattern.
-func only(known *regexp.Regexp) func([]string) bool {
+func only(known *pattern) func([]string) bool {
 	return func(args []string) bool {
 		return !slices.ContainsFunc(options(args), func(o string) bool { return !known.MatchString(o) })
 	}
@@ -322,7 +260,7 @@ func oneOperand(args []string) bool {
 	return first < 0 || len(args)-first < 2
 }
 
-var sortOptions = regexp.MustCompile(`^(-[bdfghiMnRrVcCmsuz]+|-[kt].*|-S[0-9]+[bkKMGT%]?|` +
+var sortOptions = lazily(`^(-[bdfghiMnRrVcCmsuz]+|-[kt].*|-S[0-9]+[bkKMGT%]?|` +
 	`--(key|field-separator)=.*|--(reverse|unique|check|merge|stable|numeric-sort|human-numeric-sort|version-sort|` +
 	`general-numeric-sort|month-sort|ignore-case|ignore-leading-blanks|dictionary-order|zero-terminated))$`)
 
@@ -330,11 +268,11 @@ var sortOptions = regexp.MustCompile(`^(-[bdfghiMnRrVcCmsuz]+|-[kt].*|-S[0-9]+[b
 // Abbreviated long options, which git accepts, are not included. A format with signatures (%G)
 // makes git run programs.
 var (
-	gitStatus = regexp.MustCompile(`^(-[sbvz]+|-u(no|normal|all)?|--(short|branch|show-stash|long|verbose|null|ignored|` +
+	gitStatus = lazily(`^(-[sbvz]+|-u(no|normal|all)?|--(short|branch|show-stash|long|verbose|null|ignored|` +
 		`porcelain(=(v1|v2))?|find-renames|ignored=(traditional|no|matching)|` +
 		`untracked-files(=(no|normal|all))?|ahead-behind|no-ahead-behind|renames|no-renames|` +
 		`column|no-column))$`)
-	gitShows = regexp.MustCompile(`^(-[0-9]+p?|-n[0-9]*|-U[0-9]*|-I.+|-[MCB][0-9%/]*|-[SGL].*|-[puszwbaRWDiEFPqcmtg]+|` +
+	gitShows = lazily(`^(-[0-9]+p?|-n[0-9]*|-U[0-9]*|-I.+|-[MCB][0-9%/]*|-[SGL].*|-[puszwbaRWDiEFPqcmtg]+|` +
 		`--(stat|dirstat|unified|abbrev|find-renames|find-copies|word-diff|color|submodule|decorate|diff-filter|relative|` +
 		`max-count|skip|since|until|after|before|author|committer|grep|date|inter-hunk-context|src-prefix|dst-prefix|` +
 		`branches|tags|remotes|color-moved|ignore-submodules|ws-error-highlight|diff-algorithm|word-diff-regex|` +
@@ -353,34 +291,34 @@ var (
 )
 
 // gitOptions lists the harmless options of further subcommands.
-var gitOptions = map[string]*regexp.Regexp{
+var gitOptions = map[string]*pattern{
 	"status":   gitStatus,
 	"diff":     gitShows,
 	"log":      gitShows,
 	"show":     gitShows,
 	"rev-list": gitShows,
-	"shortlog": regexp.MustCompile(`^(-[snec]+|--(summary|numbered|email|no-merges|all|since=.*|until=.*))$`),
-	"blame": regexp.MustCompile(`^(-L.*|-[MC][0-9]*|-[wsebplt]+|--(porcelain|line-porcelain|show-email|date=.*|since=.*|` +
+	"shortlog": lazily(`^(-[snec]+|--(summary|numbered|email|no-merges|all|since=.*|until=.*))$`),
+	"blame": lazily(`^(-L.*|-[MC][0-9]*|-[wsebplt]+|--(porcelain|line-porcelain|show-email|date=.*|since=.*|` +
 		`abbrev=.*|first-parent))$`),
-	"grep": regexp.MustCompile(`^(-[nilLcwEFGPvhHIqoaWp]+|-[ABC][0-9]*|-e.*|--(line-number|ignore-case|word-regexp|` +
+	"grep": lazily(`^(-[nilLcwEFGPvhHIqoaWp]+|-[ABC][0-9]*|-e.*|--(line-number|ignore-case|word-regexp|` +
 		`count|name-only|files-with-matches|heading|break|and|or|not|cached|max-depth=.*|color(=.*)?|extended-regexp|` +
 		`fixed-strings|perl-regexp|show-function|function-context|context=.*))$`),
-	"branch": regexp.MustCompile(`^(-[arvl]+|-vv|--(show-current|list|all|remotes|verbose|merged|no-merged|contains|` +
+	"branch": lazily(`^(-[arvl]+|-vv|--(show-current|list|all|remotes|verbose|merged|no-merged|contains|` +
 		`no-contains|points-at|sort=.*|format=[^%]*(%\([a-z:]+\)[^%]*)*|no-color|color(=.*)?|column|no-column))$`),
-	"tag":    regexp.MustCompile(`^(-l|-n[0-9]*|--(list|sort=.*|contains|points-at|merged|no-merged))$`),
-	"add":    regexp.MustCompile(`^(-[Aunv]+|--(all|update|dry-run|verbose))$`),
-	"commit": regexp.MustCompile(`^(-[aqv]*m.*|-[aqv]+|--(message=.*|all|quiet|verbose|allow-empty))$`),
-	"switch": regexp.MustCompile(`^(-c|--create|-q|--quiet|--no-track|--track|-t|-d|--detach)$`),
-	"rev-parse": regexp.MustCompile(`^(-q|--(short(=.*)?|abbrev-ref|show-toplevel|verify|git-dir|quiet|show-prefix|` +
+	"tag":    lazily(`^(-l|-n[0-9]*|--(list|sort=.*|contains|points-at|merged|no-merged))$`),
+	"add":    lazily(`^(-[Aunv]+|--(all|update|dry-run|verbose))$`),
+	"commit": lazily(`^(-[aqvs]*m.*|-[aqvs]+|--(message=.*|all|quiet|verbose|allow-empty|signoff))$`),
+	"switch": lazily(`^(-c|--create|-q|--quiet|--no-track|--track|-t|-d|--detach)$`),
+	"rev-parse": lazily(`^(-q|--(short(=.*)?|abbrev-ref|show-toplevel|verify|git-dir|quiet|show-prefix|` +
 		`is-inside-work-tree|symbolic-full-name|all|branches))$`),
-	"ls-files": regexp.MustCompile(`^(-[comdsutzv]+|--(cached|others|modified|deleted|stage|exclude-standard|` +
+	"ls-files": lazily(`^(-[comdsutzv]+|--(cached|others|modified|deleted|stage|exclude-standard|` +
 		`error-unmatch|full-name|ignored|directory|unmerged|eol))$`),
-	"ls-tree": regexp.MustCompile(`^(-[rdtlz]+|--(name-only|full-tree|long|abbrev(=.*)?))$`),
-	"describe": regexp.MustCompile(`^--(tags|always|all|long|dirty(=.*)?|abbrev=.*|exact-match|` +
+	"ls-tree": lazily(`^(-[rdtlz]+|--(name-only|full-tree|long|abbrev(=.*)?))$`),
+	"describe": lazily(`^--(tags|always|all|long|dirty(=.*)?|abbrev=.*|exact-match|` +
 		`contains|first-parent|match=.*)$`),
-	"merge-base": regexp.MustCompile(`^(-a|--(all|is-ancestor|fork-point|octopus))$`),
-	"cat-file":   regexp.MustCompile(`^-[tpse]$`),
-	"name-rev":   regexp.MustCompile(`^--(tags|name-only|always)$`),
+	"merge-base": lazily(`^(-a|--(all|is-ancestor|fork-point|octopus))$`),
+	"cat-file":   lazily(`^-[tpse]$`),
+	"name-rev":   lazily(`^--(tags|name-only|always)$`),
 }
 
 // harmlessGit requires that the first word is a subcommand, because options before it change where
@@ -394,6 +332,9 @@ func harmlessGit(args []string) bool {
 		return false
 	}
 	rest := args[1:]
+	if i := slices.Index(rest, "-F"); args[0] == "commit" && i >= 0 && i+1 < len(rest) && rest[i+1] == "-" {
+		rest = slices.Delete(slices.Clone(rest), i, i+2) // the message is standard input
+	}
 	operands := len(rest) - len(options(rest))
 	if known := gitOptions[args[0]]; known != nil {
 		return only(known)(rest) && (args[0] != "tag" || operands == 0 || slices.Contains(rest, "-l"))
@@ -402,7 +343,9 @@ func harmlessGit(args []string) bool {
 	case "remote":
 		return len(rest) == 0 || len(rest) == 1 && rest[0] == "-v" || rest[0] == "get-url" && len(rest) == operands
 	case "stash":
-		return len(rest) > 0 && (rest[0] == "list" || rest[0] == "show") && only(gitShows)(rest[1:])
+		return harmlessStash(rest)
+	case "restore":
+		return len(rest) > 1 && (rest[0] == "--staged" || rest[0] == "-S") && len(options(rest)) == 1
 	case "reflog":
 		return (operands == 0 || rest[0] == "show") && only(gitShows)(rest)
 	case "worktree":
@@ -416,6 +359,24 @@ func harmlessGit(args []string) bool {
 		"--upload-pack", "--receive-pack", "--open-files-in-pager", "--contents", "--config", "--config-env",
 		"--template", "--git-dir", "--work-tree", "--separate-git-dir", "--exec-path", "--file", "-O", "-c", "-o",
 		"-x", "-u")(rest)
+}
+
+// harmlessStash accepts what shows stashes, and what moves changes to a stash and back.
+func harmlessStash(args []string) bool {
+	if len(args) == 0 {
+		return true
+	}
+	switch args[0] {
+	case "list", "show":
+		return only(gitShows)(args[1:])
+	case "pop", "apply":
+		return only(lazily(`^(-q|--(quiet|index))$`))(args[1:])
+	}
+	if args[0] != "push" && !strings.HasPrefix(args[0], "-") {
+		return false
+	}
+	return only(lazily(`^(-[ukSq]+|-m.*|--(include-untracked|keep-index|no-keep-index|staged|quiet|` +
+		`message|message=.*))$`))(args)
 }
 
 // harmlessDate requires that the time is only shown: an operand without a plus sets it.
@@ -451,7 +412,7 @@ func harmlessSed(args []string) bool {
 	return false
 }
 
-var sedLines = regexp.MustCompile("^(" + sedAddress + "(," + sedAddress + ")?[pdq=](;|$))+$")
+var sedLines = lazily("^(" + sedAddress + "(," + sedAddress + ")?[pdq=](;|$))+$")
 
 // sedAddress is a line's number, or a pattern without anything that
 // could end it elsewhere.
@@ -480,7 +441,7 @@ func harmlessAwk(args []string) bool {
 }
 
 // awkReads matches the words by which awk runs programs or reads other files and the environment.
-var awkReads = regexp.MustCompile(`system|getline|ENVIRON|ARG[VC]|SYMTAB|PROCINFO|FUNCTAB`)
+var awkReads = lazily(`system|getline|ENVIRON|ARG[VC]|SYMTAB|PROCINFO|FUNCTAB`)
 
 // readsDirectory reports whether files in the current directory decide what a program does, so that
 // the same words may run anything in another directory.

@@ -31,7 +31,7 @@ func (r *reader) command(at syntax.Node, words []word) {
 		return
 	}
 	r.words(at, words)
-	if inner := wrapperOf(name.text); inner != nil {
+	if inner := wrapperOf(words); inner != nil {
 		r.wrapped(at, name.text, inner, words)
 		return
 	}
@@ -82,6 +82,7 @@ func inFlag(flag string) []string {
 func (r *reader) program(at syntax.Node, words []word) {
 	name := words[0].text
 	r.named(&r.programs, name)
+	words = r.usual(words)
 	r.place(at, words)
 	listed := r.isListed(words)
 	if listed && base(name) == "git" && r.workspace != nil && r.workspace.Foreign != "" {
@@ -91,18 +92,46 @@ func (r *reader) program(at syntax.Node, words []word) {
 	switch {
 	case !listed:
 		r.named(&r.unlisted, name)
-	case readsDirectory(name), strings.Contains(name, "/") && name[0] != '/':
+	case strings.Contains(name, "/") && name[0] != '/', readsDirectory(name) && !runsProject(name):
 		r.here = append(r.here, name)
+	case readsDirectory(name):
+		r.runs = append(r.runs, name)
 	}
 	if name == "cd" {
 		stays, starts := r.workspace.isStart(words[1:])
 		r.roams, r.moves = r.roams || !stays, r.moves || !starts
+		r.strays = r.strays || !starts && !r.workspace.isOwnPart(words[1:])
 		r.home(words[1:])
 	}
 	if !listed && !startsNone(name, words[1:]) {
 		r.unnamed = true
 		r.doubt(at, "a program may start others: it is neither known nor listed")
 	}
+}
+
+// usual returns the words of a command without options before the subcommand that change nothing of
+// what it does here.
+func (r *reader) usual(words []word) []word {
+	without := func(n int) []word { return append([]word{words[0]}, words[1+n:]...) }
+	for len(words) > 2 && words[1].known {
+		switch name, option := base(words[0].text), words[1].text; {
+		case name == "git" && (option == "--no-pager" || option == "-P"):
+			words = without(1) // it only starts one program less
+		case name == "git" && option == "-C":
+			stays, starts := r.workspace.isStart(words[2:3])
+			if !starts {
+				return words
+			}
+			r.roams = r.roams || !stays
+			words = without(2)
+		case name == "make" && makeOption.MatchString(option):
+			words = without(1)
+		default:
+			return words
+		}
+	}
+
+	return words
 }
 
 // home records the home directory as a named file if cd goes there, or to a directory that the line
@@ -140,15 +169,16 @@ func (r *reader) named(to *[]string, name string) {
 // isListed reports whether a command begins like an entry of the owner's list and has only harmless
 // options.
 func (r *reader) isListed(words []word) bool {
-	if len(words) > 1 && words[0].text == "git" && (words[1].text == "--no-pager" || words[1].text == "-P") {
-		words = append([]word{words[0]}, words[2:]...) // it only starts one program less
-	}
 	if !r.begins(words) {
 		r.because = append(r.because, Excerpt(firstWords(words)))
 		return false
 	}
 	if ok, word := harmless(words, r.begins); !ok {
 		r.because = append(r.because, Excerpt(firstWords(words)+" with "+word))
+		return false
+	}
+	if program := r.downloads(words); program != "" {
+		r.because = append(r.because, Excerpt(words[0].text+" may download "+program))
 		return false
 	}
 
@@ -205,10 +235,16 @@ type wrapper func(r *reader, args []word) ([][]word, bool)
 
 // wrapperOf returns the wrapper of a program, or nil if the program is not known to run its
 // arguments.
-func wrapperOf(program string) wrapper {
-	switch program {
-	case "command", "exec", "nohup", "setsid", "sudo", "doas", "env":
+func wrapperOf(words []word) wrapper {
+	switch words[0].text {
+	case "command", "exec", "nohup", "setsid", "sudo", "doas":
 		return after
+	case "env":
+		return afterVariables
+	case "uv", "poetry", "pdm":
+		if len(words) > 1 && words[1].known && words[1].text == "run" {
+			return afterRun
+		}
 	case "nice":
 		return behindNice
 	case "timeout":
@@ -226,6 +262,32 @@ func wrapperOf(program string) wrapper {
 
 // after returns the arguments of a wrapper as one command.
 func after(_ *reader, args []word) ([][]word, bool) { return begins(args) }
+
+// afterVariables returns the command of env, behind variables that don't change what runs.
+func afterVariables(_ *reader, args []word) ([][]word, bool) {
+	for len(args) > 0 && args[0].known {
+		name, value, assigns := strings.Cut(args[0].text, "=")
+		if !assigns || !isHarmless(name, value) {
+			break
+		}
+		args = args[1:]
+	}
+
+	return begins(args)
+}
+
+// afterRun returns the command that runs in the environment of a Python project.
+func afterRun(r *reader, args []word) ([][]word, bool) {
+	r.runs = append(r.runs, "uv") // it sets up the project of its directory first
+	args = args[1:]
+	for len(args) > 0 && args[0].known && slices.Contains([]string{"--frozen", "--locked", "--offline", "--no-sync",
+		"-q",
+		"--quiet"}, args[0].text) {
+		args = args[1:]
+	}
+
+	return begins(args)
+}
 
 func behindNice(_ *reader, args []word) ([][]word, bool) {
 	if len(args) > 1 && args[0].known && args[0].text == "-n" && args[1].known {
@@ -247,12 +309,24 @@ func begins(args []word) ([][]word, bool) {
 }
 
 func behindTime(_ *reader, args []word) ([][]word, bool) {
+	for len(args) > 1 && args[0].known && strings.HasPrefix(args[0].text, "-") {
+		switch option := args[0].text; {
+		case (option == "-k" || option == "-s") && args[1].known && plain(args[1].text):
+			args = args[2:]
+		case timeOption.MatchString(option):
+			args = args[1:]
+		default:
+			return nil, false
+		}
+	}
 	if len(args) < 2 || !args[0].known || args[0].text == "" || strings.Trim(args[0].text, "0123456789.smhd") != "" {
 		return nil, false
 	}
 
 	return begins(args[1:])
 }
+
+var timeOption = lazily(`^--(preserve-status|foreground|verbose|(kill-after|signal)=[A-Za-z0-9.]+)$`)
 
 // xargs returns the command that xargs runs, with further arguments that are unknown.
 func xargs(_ *reader, args []word) ([][]word, bool) {

@@ -3,7 +3,6 @@ package shellfacts
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +19,7 @@ const (
 // Of returns the facts of a line.
 func Of(line string, opt Options) Facts {
 	r := &reader{workspace: opt.Workspace, moves: opt.Moved, roams: opt.Moved}
+	r.strays = opt.Moved && (opt.Workspace.Doubt() != "" || !opt.Workspace.isOwn(opt.Workspace.directory()))
 	for _, entry := range opt.Listed {
 		r.listed = append(r.listed, strings.Fields(entry))
 	}
@@ -43,14 +43,25 @@ type reader struct {
 
 	streams []string // of the line that are written to by name
 
-	moves bool     // it changes to another directory than the root of the workspace and that of the call
-	roams bool     // it changes to another directory than that of the call
-	here  []string // listed programs that depend on files in their directory
+	moves  bool     // it changes to another directory than the root of the workspace and that of the call
+	strays bool     // it changes to a directory that may hold code of others
+	roams  bool     // it changes to another directory than that of the call
+	here   []string // listed programs that depend on files in their directory
+	runs   []string // of these, those that run the project's code wherever it is: test runners and linters
+
+	variables map[string]word // of loops
+	rounds    int             // of loops
+	patterns  bool            // a variable may be a pattern
 
 	programs, unlisted, commands, flags, paths, reads, writes, because []string
 
 	workspace *Workspace
 	files     []file
+	searches  []*search
+	links     bool   // it may make a symbolic link
+	brings    bool   // git brings files from elsewhere, which may be links
+	shown     int    // how many files it names for programs that show or write them
+	followed  int    // how many files it names for git and for programs that run the project's code
 	unplaced  string // why the files of the line are not known; empty if they are
 }
 
@@ -107,6 +118,9 @@ func (r *reader) facts() Facts {
 		// Opening a stream by its name opens the file behind it again, possibly for writing.
 		r.writes = append(r.writes, r.streams...)
 		r.paths = append(r.paths, r.streams...)
+	}
+	if r.strays {
+		r.here = append(r.here, r.runs...)
 	}
 	if r.moves && len(r.here) > 0 {
 		r.unnamed = true
@@ -189,7 +203,7 @@ func (r *reader) line(text string, depth int) {
 
 // subscript matches text that zsh may read as an expansion with an index, while bash ends the
 // expansion before it: $x[…], $12[…], $#x[…], $+x[…].
-var subscript = regexp.MustCompile("\\$[^\\s\"'`\\\\(){}\\[\\]|&;<>/.,%]+\\[")
+var subscript = lazily("\\$[^\\s\"'`\\\\(){}\\[\\]|&;<>/.,%]+\\[")
 
 // continues reports whether a line is continued in a place other than after a blank. After a blank
 // only words can follow.
@@ -226,10 +240,19 @@ func (r *reader) visit(n syntax.Node) bool {
 	case nil, *syntax.File, *syntax.BinaryCmd, *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause,
 		*syntax.CaseClause, *syntax.CaseItem, *syntax.Word, *syntax.Lit, *syntax.DblQuoted,
 		*syntax.Assign: // call looks at it
-	case *syntax.CmdSubst, *syntax.ProcSubst:
+	case *syntax.CmdSubst:
+		if holdsDocument(n) && !(isDocument(n) && r.isLastQuote(n)) {
+			r.lose(n, "shells end a here-document in a substitution at other lines")
+		}
+	case *syntax.ProcSubst:
 		if holdsDocument(n) {
 			r.lose(n, "shells end a here-document in a substitution at other lines")
 		}
+	case *syntax.ForClause:
+		r.loop(n)
+		return false
+	case *syntax.TimeClause:
+		r.timed(n)
 	case *syntax.SglQuoted:
 		if n.Dollar && strings.Contains(n.Value, `\`) {
 			r.lose(n, "a shell that doesn't know $'…' ends it elsewhere")
@@ -265,6 +288,13 @@ func (r *reader) visit(n syntax.Node) bool {
 func (r *reader) comments(c *syntax.Comment) bool {
 	at := int(c.Hash.Offset())
 	return at <= len(r.text) && (at == 0 || strings.IndexByte(" \t\n;&|(", r.text[at-1]) >= 0)
+}
+
+// isLastQuote reports whether the text of a here-document has no quote, or no quote follows the word
+// that it is in: a shell that pairs quotes within the substitution would read what follows otherwise.
+func (r *reader) isLastQuote(s *syntax.CmdSubst) bool {
+	end := min(int(s.End().Offset())+1, len(r.text)) // and the quote of the word
+	return !strings.Contains(document(s).Hdoc.Lit(), "'") || !strings.ContainsAny(r.text[end:], "'\"`")
 }
 
 // holdsDocument reports whether a here-document begins in a part of a line. Within $(…), bash ends
@@ -308,14 +338,14 @@ func simple(p *syntax.ParamExp) bool {
 // call looks at a simple command.
 func (r *reader) call(c *syntax.CallExpr) {
 	for _, a := range c.Assigns {
-		if len(c.Args) == 0 || !harmlessAssignment(a) {
+		if len(c.Args) == 0 || !r.harmlessAssignment(a) {
 			r.lose(a, "it sets a variable, which may change what runs")
 			return
 		}
 	}
 	words := make([]word, len(c.Args))
 	for i, w := range c.Args {
-		words[i] = read(w)
+		words[i] = r.read(w)
 		words[i].node = w
 	}
 	r.command(c, words)
@@ -331,7 +361,7 @@ func (r *reader) redirect(d *syntax.Redirect) {
 		r.lose(d, "zsh reads ! as part of a redirection")
 		return
 	}
-	target := read(d.Word)
+	target := r.read(d.Word)
 	switch d.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
 		if !target.known {

@@ -1,7 +1,6 @@
 package shellfacts
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,9 +13,25 @@ func (r *reader) place(at syntax.Node, words []word) {
 	name, args := base(words[0].text), words[1:]
 	text, written := textWords(name, args), writtenWords(name, args)
 	named := slices.Contains(showNames, name)
-	if searchesSecrets(name, args) {
-		r.files = append(r.files, file{path: "secrets"})
+	if s := searchOf(name, args, text); s != nil {
+		r.searches = append(r.searches, s)
+		if seeksSecrets(args) && len(s.included) == 0 && len(s.unseen(r.workspace)) > 0 {
+			r.files = append(r.files, file{path: "secrets"})
+		}
 	}
+	before := len(r.files)
+	defer func() {
+		switch more := len(r.files) - before; {
+		case name == "ln" || name == "tar" || name == "unzip":
+			r.links = true
+		case bringsFiles(name, args):
+			r.brings = true
+		case name == "git" || runsProject(name):
+			r.followed += more
+		default:
+			r.shown += more
+		}
+	}()
 	for i, w := range args {
 		if !w.known && !w.glob {
 			node := at
@@ -105,7 +120,8 @@ func textWords(name string, args []word) map[int]bool {
 		}
 	case "git":
 		for i := range args {
-			if i > 1 && args[0].text == "commit" && (args[i-1].text == "-m" || args[i-1].text == "-am") {
+			if i > 0 && (args[0].text == "commit" || args[0].text == "stash") &&
+				takesMessage.MatchString(args[i-1].text) {
 				out[i] = true
 			}
 		}
@@ -120,6 +136,9 @@ func textWords(name string, args []word) map[int]bool {
 
 	return out
 }
+
+// takesMessage matches options of git whose value, the next word, is a message.
+var takesMessage = lazily(`^(-[aqvsuk]*m|--message)$`)
 
 // gitText marks the pattern of git grep, and values of formats.
 func gitText(args []word, out map[int]bool) {
@@ -143,28 +162,28 @@ func gitText(args []word, out map[int]bool) {
 
 // operandWords are patterns of the options before a first operand that is text.
 type operandWords struct {
-	value   *regexp.Regexp // their value is the next word
-	number  *regexp.Regexp // their value is the next word, if that is a number
-	instead *regexp.Regexp // they take the place of the operand
-	flag    *regexp.Regexp // they have no value, or have it in the same word
+	value   *pattern // their value is the next word
+	number  *pattern // their value is the next word, if that is a number
+	instead *pattern // they take the place of the operand
+	flag    *pattern // they have no value, or have it in the same word
 }
 
 var (
-	none       = regexp.MustCompile(`^$`)
-	grepNumber = regexp.MustCompile(`^-[A-Za-z]*[ABCm]$`)
-	grepFlag   = regexp.MustCompile(`^(-[A-Za-z0-9.]+|--[a-z-]+=.*|--(color|line-number|ignore-case|word-regexp|count|` +
+	none       = lazily(`^$`)
+	grepNumber = lazily(`^-[A-Za-z]*[ABCm]$`)
+	grepFlag   = lazily(`^(-[A-Za-z0-9.]+|--[a-z-]+=.*|--(color|line-number|ignore-case|word-regexp|count|` +
 		`no-filename|with-filename|only-matching|invert-match|extended-regexp|perl-regexp|quiet|null|hidden|no-heading|` +
 		`json|stats|multiline|smart-case))$`)
-	grepWords = operandWords{none, grepNumber, regexp.MustCompile(`^(-[A-Za-z0-9]*[ef]|--[rf])`), grepFlag}
-	rgWords   = operandWords{regexp.MustCompile(`^(-[tTg]|--(glob|type|type-not))$`), grepNumber,
-		regexp.MustCompile(`^(-[A-Za-z0-9]*[ef]|--[rf]|--files)`), grepFlag}
-	sedWords = operandWords{none, none, regexp.MustCompile(`^-[nErsz]*[ef]|^--[ef]`),
-		regexp.MustCompile(`^-[nErsuz]+$`)}
-	awkWords = operandWords{regexp.MustCompile(`^-[Fv]$`), none, regexp.MustCompile(`^-[feEil]|^--`),
-		regexp.MustCompile(`^-(F.*|v.+)$`)}
-	jqWords = operandWords{none, none, regexp.MustCompile(`^-[A-Za-z]*[fL]|^--`),
-		regexp.MustCompile(`^-[rcesSMCjan]+$`)}
-	chmodWords = operandWords{none, none, regexp.MustCompile(`^--`), regexp.MustCompile(`^-[Rcvf]+$`)}
+	grepWords = operandWords{none, grepNumber, lazily(`^(-[A-Za-z0-9]*[ef]|--[rf])`), grepFlag}
+	rgWords   = operandWords{lazily(`^(-[tTg]|--(glob|type|type-not))$`), grepNumber,
+		lazily(`^(-[A-Za-z0-9]*[ef]|--[rf]|--files)`), grepFlag}
+	sedWords = operandWords{none, none, lazily(`^-[nErsz]*[ef]|^--[ef]`),
+		lazily(`^-[nErsuz]+$`)}
+	awkWords = operandWords{lazily(`^-[Fv]$`), none, lazily(`^-[feEil]|^--`),
+		lazily(`^-(F.*|v.+)$`)}
+	jqWords = operandWords{none, none, lazily(`^-[A-Za-z]*[fL]|^--`),
+		lazily(`^-[rcesSMCjan]+$`)}
+	chmodWords = operandWords{none, none, lazily(`^--`), lazily(`^-[Rcvf]+$`)}
 
 	findText = map[string]bool{
 		"-name": true, "-iname": true, "-path": true, "-ipath": true, "-wholename": true, "-regex": true,
@@ -201,26 +220,33 @@ func textOperand(args []word, out map[int]bool, w operandWords) {
 }
 
 // secretWords matches the words of a search for secrets.
-var secretWords = regexp.MustCompile(`(?i)secret|passw|token|api.?key|credential|private.?key|aws_|bearer`)
+var secretWords = lazily(`(?i)secret|passw|token|api.?key|credential|private.?key|aws_|bearer`)
 
-// searchesSecrets reports whether grep looks for secrets in all files of a directory, which may
-// include files that contain secrets.
-func searchesSecrets(name string, args []word) bool {
-	if name != "grep" {
+// seeksSecrets reports whether the words of a search are those of secrets. They may be in any file.
+func seeksSecrets(args []word) bool {
+	return slices.ContainsFunc(args, func(w word) bool { return secretWords.MatchString(w.text) })
+}
+
+// bringsFiles reports whether a command of git brings files from elsewhere. They may be symbolic links,
+// so paths behind them can't be looked up before it has run.
+func bringsFiles(name string, args []word) bool {
+	if name != "git" || len(args) == 0 {
 		return false
 	}
-	recursive, seeks, selects := false, false, false
-	for _, w := range args {
-		short := len(w.text) > 1 && w.text[0] == '-' && w.text[1] != '-'
-		recursive = recursive || short && strings.ContainsAny(w.text, "rR") ||
-			strings.HasPrefix(w.text, "--r") || strings.HasPrefix(w.text, "--de")
-		seeks = seeks || secretWords.MatchString(w.text)
-		selects = selects || strings.HasPrefix(w.text, "--include")
+	second := ""
+	if len(args) > 1 {
+		second = args[1].text
 	}
-	whole := slices.ContainsFunc(args, func(w word) bool { return w.text == "." || w.text == "./" || w.text == "*" }) ||
-		!slices.ContainsFunc(args[min(2, len(args)):], func(w word) bool { return !strings.HasPrefix(w.text, "-") })
+	switch args[0].text {
+	case "checkout", "switch":
+		return second != "-b" && second != "-c"
+	case "stash":
+		return second == "pop" || second == "apply"
+	}
 
-	return recursive && seeks && !selects && whole
+	return slices.Contains([]string{"restore", "merge", "pull", "rebase", "reset", "cherry-pick", "revert", "apply",
+		"am"},
+		args[0].text)
 }
 
 // writtenWords returns the words that name files which the program writes, creates, moves or

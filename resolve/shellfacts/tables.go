@@ -81,20 +81,29 @@ func computes(test string) bool {
 var harmlessVariables = []string{
 	"CI", "CGO_ENABLED", "GOOS", "GOARCH", "NODE_ENV", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "TZ", "LANG", "LC_ALL",
 	"RUST_BACKTRACE", "RUST_LOG", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "LOG_LEVEL", "GOMAXPROCS",
-	"DEBUG", "VERBOSE", "GOTRACEBACK",
+	"DEBUG", "VERBOSE", "GOTRACEBACK", "RAILS_ENV", "RACK_ENV", "APP_ENV", "FLASK_ENV", "MIX_ENV", "GIN_MODE",
+	"GO111MODULE", "PYTHONWARNINGS", "CARGO_TERM_COLOR", "TERM",
+}
+
+// isHarmless reports whether a variable with this value does not change which programs run.
+func isHarmless(name, value string) bool {
+	if name == "PYTHONPATH" {
+		return value == "." || value == "src" // where a runner looks for the project's own code
+	}
+	return slices.Contains(harmlessVariables, name) && !strings.Contains(value, "/")
 }
 
 // harmlessAssignment reports whether an assignment does not change which programs run.
-func harmlessAssignment(a *syntax.Assign) bool {
+func (r *reader) harmlessAssignment(a *syntax.Assign) bool {
 	if a.Name == nil || a.Append || a.Naked || a.Index != nil || a.Array != nil {
 		return false
 	}
 	value := word{known: true}
 	if a.Value != nil {
-		value = read(a.Value)
+		value = r.read(a.Value)
 	}
 
-	return slices.Contains(harmlessVariables, a.Name.Value) && value.known && !strings.Contains(value.text, "/")
+	return value.known && isHarmless(a.Name.Value, value.text)
 }
 
 // startsNone reports whether a program starts no other, whatever these

@@ -18,18 +18,21 @@ type word struct {
 }
 
 // read reads a word, whose parts are plain text or in quotes.
-func read(w *syntax.Word) word {
+func (r *reader) read(w *syntax.Word) word {
 	if w == nil {
 		return word{}
 	}
 	if w.Lit() == "{}" {
 		return word{text: "{}", known: true} // without other text it is literal
 	}
+	if text, ok := documentOf(w); ok {
+		return word{text: text, known: true}
+	}
 	var b strings.Builder
-	for i, part := range w.Parts {
-		text, ok := partText(part, i == 0)
+	for i := range w.Parts {
+		text, ok := r.partText(w.Parts, i)
 		if !ok {
-			return readGlob(w)
+			return r.readGlob(w)
 		}
 		b.WriteString(text)
 	}
@@ -37,17 +40,19 @@ func read(w *syntax.Word) word {
 	return word{text: b.String(), known: true}
 }
 
-// readGlob reads a word that has *, ? or [ ] outside quotes, and nothing
-// else that a shell expands.
-func readGlob(w *syntax.Word) word {
+// readGlob reads a word that has *, ? or [ ] outside quotes, and nothing else that a shell expands.
+// A variable of a loop over a pattern counts as that pattern, if it is in quotes.
+func (r *reader) readGlob(w *syntax.Word) word {
+	r.patterns = true
+	defer func() { r.patterns = false }()
 	var b strings.Builder
 	for i, part := range w.Parts {
 		lit, bare := part.(*syntax.Lit)
 		text, ok := "", false
 		switch {
 		case !bare:
-			text, ok = partText(part, i == 0)
-			ok = ok && !strings.ContainsAny(text, "*?[]")
+			text, ok = r.partText(w.Parts, i)
+			ok = ok && (!strings.ContainsAny(text, "*?[]") || r.isVariable(part))
 		case strings.IndexFunc(lit.Value, func(c rune) bool {
 			return !plainRune(c) && !strings.ContainsRune("*?[]!", c)
 		}) < 0 && !strings.Contains(lit.Value, "***") && (i > 0 || lit.Value[0] != '='):
@@ -62,16 +67,21 @@ func readGlob(w *syntax.Word) word {
 	return word{text: b.String(), glob: true}
 }
 
-func partText(part syntax.WordPart, first bool) (string, bool) {
-	switch part := part.(type) {
+// partText returns the text of one part of a word.
+func (r *reader) partText(parts []syntax.WordPart, i int) (string, bool) {
+	switch part := parts[i].(type) {
 	case *syntax.Lit:
-		return bareText(part.Value, first)
+		return bareText(part.Value, i == 0)
 	case *syntax.SglQuoted:
 		return part.Value, !part.Dollar
 	case *syntax.DblQuoted:
-		return quotedText(part)
+		return r.quotedText(part)
 	case *syntax.ParamExp:
-		return exitStatus, isExitStatus(part)
+		if isExitStatus(part) {
+			return exitStatus, true
+		}
+		v, ok := r.variable(parts, i)
+		return v.text, ok && v.known // without quotes the names that a pattern matches are split
 	}
 
 	return "", false
@@ -141,7 +151,7 @@ func isRevision(text string, i int) bool {
 
 // quotedText reads text in double quotes, in which a backslash escapes only a few characters. Only
 // interactive shells expand history.
-func quotedText(q *syntax.DblQuoted) (string, bool) {
+func (r *reader) quotedText(q *syntax.DblQuoted) (string, bool) {
 	if q.Dollar {
 		return "", false
 	}
@@ -149,6 +159,10 @@ func quotedText(q *syntax.DblQuoted) (string, bool) {
 	for i, part := range q.Parts {
 		if isExitStatus(part) {
 			b.WriteString(exitStatus)
+			continue
+		}
+		if v, ok := r.variable(q.Parts, i); ok && (v.known || r.patterns) {
+			b.WriteString(v.text)
 			continue
 		}
 		lit, ok := part.(*syntax.Lit)

@@ -2,7 +2,6 @@ package shellfacts
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -20,6 +19,12 @@ type Workspace struct {
 	// Foreign is the reason why git would not use the repository of the workspace in Directory. It
 	// is empty if git would.
 	Foreign string `json:"foreign,omitempty"`
+	// Secrets lists files of the workspace that may hold secrets, as paths below Root, as far as the
+	// call may search them. It is nil if the runtime did not look.
+	Secrets []string `json:"secrets,omitzero"`
+	// Installed lists programs that are installed in the project, so that npx downloads nothing to run
+	// them.
+	Installed []string `json:"installed,omitempty"`
 	// Unknown is the reason why the runtime can't name the workspace. If it is set, Root is not
 	// used.
 	Unknown string `json:"unknown,omitempty"`
@@ -88,6 +93,37 @@ func (w *Workspace) isStart(args []word) (stays, starts bool) {
 	return stays, stays || path.Clean(name) == path.Clean(w.Root)
 }
 
+// isOwnPart reports whether cd with these words goes to a directory that belongs to the project.
+func (w *Workspace) isOwnPart(args []word) bool {
+	if len(args) != 1 || !args[0].known || w.Doubt() != "" || slices.Contains(w.Outside, args[0].text) ||
+		!plain(args[0].text) || args[0].text[0] == '-' {
+		return false
+	}
+	name := args[0].text
+	if !path.IsAbs(name) {
+		name = w.Root + "/" + name // below which of its directories makes no difference
+	}
+
+	return w.isOwn(name)
+}
+
+// isOwn reports whether a directory of the workspace holds the project's own code, and not that of
+// others, as its name says.
+func (w *Workspace) isOwn(directory string) bool {
+	below := strings.TrimPrefix(directory, path.Clean(w.Root))
+	return strings.HasPrefix(directory+"/", path.Clean(w.Root)+"/") &&
+		!slices.ContainsFunc(strings.Split(strings.Trim(below, "/"), "/"), func(part string) bool {
+			return part != "." && strings.HasPrefix(part, ".") || slices.Contains(othersCode, strings.ToLower(part))
+		})
+}
+
+// othersCode has names of directories whose code is that of others, or data.
+var othersCode = []string{
+	"node_modules", "vendor", "third_party", "third-party", "thirdparty", "testdata", "fixture", "fixtures", "external",
+	"deps", "dist", "build", "target", "tmp", "temp", "downloads", "site-packages", "venv", "env", "submodules",
+	"__fixtures__", "bower_components",
+}
+
 // In returns the workspace of a call that chooses its own directory, and whether that is another
 // directory.
 func (w *Workspace) In(directory string) (in *Workspace, moved bool) {
@@ -130,10 +166,17 @@ type file struct {
 
 // placed determines which files are outside and which are sensitive.
 func (r *reader) placed(f *Facts) {
+	if r.unplaced == "" && ((r.links || r.brings) && r.shown > 0 || r.links && r.followed > 0) {
+		r.unplaced = "the line may make a link, and names files that may be behind it"
+	}
 	if r.unplaced != "" {
+		f.WhyFiles = r.unplaced
 		return
 	}
 	outside, sensitive := place(r.files, r.workspace, r.roams)
+	for _, s := range r.searches {
+		sensitive = append(sensitive, s.secrets(r.workspace, r.roams)...)
+	}
 	f.Sensitive = list(sensitive, "\n")
 	if f.WhyFiles = r.workspace.Doubt(); f.WhyFiles == "" {
 		f.Outside = list(outside, "\n")
@@ -154,22 +197,46 @@ func place(files []file, w *Workspace, moved bool) (outside, sensitive []string)
 	return outside, sensitive
 }
 
-// Paths returns the facts of paths that a call names outside a command
-// line: Paths, Outside and Sensitive. written says that the call changes
-// them.
-func Paths(paths []string, written bool, w *Workspace) Facts {
+// Use is what a tool does with the paths that it is given.
+type Use struct {
+	Writes   bool // it changes the files
+	Searches bool // it reads all files below directories, also hidden ones
+}
+
+// Paths returns the facts of paths that a call names outside a command line: Paths, Outside and
+// Sensitive.
+func Paths(paths []string, use Use, w *Workspace) Facts {
 	var files []file
+	s := search{}
 	shownPaths := make([]string, len(paths))
 	for i, p := range paths {
 		shownPaths[i] = oneLine(p)
-		for _, name := range []string{p, strings.TrimSpace(p)} {
+		names := append([]string{p, strings.TrimSpace(p)}, braces(p)...)
+		switch {
+		case !use.Searches:
+		case strings.ContainsAny(p, "*?[{!, \t\n"):
+			names = append(names, filters(p)...)
+			s.included = append(s.included, filters(p)...)
+		default:
+			s.dirs = append(s.dirs, p)
+		}
+		for _, name := range names {
 			if expanded.MatchString(name) || strings.Contains(name, "..") && strings.ContainsAny(name, "{},!*?[") {
 				name = "~" // the tool may read it as another path
 			}
-			files = append(files, file{path: name, written: written})
+			if !use.Searches || !strings.HasPrefix(name, "!") {
+				files = append(files, file{path: name, written: use.Writes})
+			}
 		}
 	}
 	outside, sensitive := place(files, w, len(paths) > 1)
+	if use.Searches {
+		s.included = slices.DeleteFunc(s.included, func(p string) bool { return strings.HasPrefix(p, "!") })
+		if len(s.dirs) == 0 {
+			s.dirs = []string{"."}
+		}
+		sensitive = append(sensitive, s.secrets(w, false)...)
+	}
 	f := Facts{Paths: list(shownPaths, "\n"), Sensitive: list(sensitive, "\n"), WhyFiles: w.Doubt()}
 	f.Why = f.WhyFiles
 	if f.WhyFiles == "" {
@@ -179,9 +246,37 @@ func Paths(paths []string, written bool, w *Workspace) Facts {
 	return f
 }
 
+// mostBraces limits the paths to which braces are expanded.
+const mostBraces = 64
+
+// braces returns the paths for which a pattern with braces stands. If there are too many, or a brace
+// is not closed, it returns a path that is outside.
+func braces(pattern string) []string {
+	out := []string{pattern}
+	for i := 0; i < len(out); {
+		open := strings.LastIndexByte(out[i], '{') // the innermost of nested ones
+		if open < 0 {
+			i++
+			continue
+		}
+		within, after, closed := strings.Cut(out[i][open+1:], "}")
+		parts := strings.Split(within, ",")
+		if !closed || len(out)+len(parts) > mostBraces {
+			return []string{"~"}
+		}
+		before := out[i][:open]
+		out = slices.Delete(out, i, i+1)
+		for _, part := range parts {
+			out = append(out, before+part+after)
+		}
+	}
+
+	return out
+}
+
 // expanded matches text in a path that a tool may expand: variables, addresses, and absolute paths
 // in braces.
-var expanded = regexp.MustCompile(`\$[A-Z{(]|://|[{,]/`)
+var expanded = lazily(`\$[A-Z{(]|://|[{,]/`)
 
 // FileWords returns the words of a command line that may name files, regardless of what the line
 // does with them. A runtime looks them up on its machine.

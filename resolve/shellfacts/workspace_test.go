@@ -89,7 +89,7 @@ func TestWorkspacesThatAreNone(t *testing.T) {
 		if f := Of("ls a", Options{Workspace: w}); f.Outside.Known || f.WhyFiles != why || !f.Sensitive.Known {
 			t.Errorf("%+v: %+v", w, f)
 		}
-		if f := Paths([]string{"a"}, false, w); f.Outside.Known || f.Why != why {
+		if f := Paths([]string{"a"}, Use{}, w); f.Outside.Known || f.Why != why {
 			t.Errorf("%+v: %+v", w, f)
 		}
 	}

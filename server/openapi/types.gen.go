@@ -239,6 +239,7 @@ func (e RegistryState) Valid() bool {
 // Defines values for ReportBodyReport.
 const (
 	Failed   ReportBodyReport = "failed"
+	NotRun   ReportBodyReport = "not_run"
 	Observed ReportBodyReport = "observed"
 	Returned ReportBodyReport = "returned"
 )
@@ -247,6 +248,8 @@ const (
 func (e ReportBodyReport) Valid() bool {
 	switch e {
 	case Failed:
+		return true
+	case NotRun:
 		return true
 	case Observed:
 		return true
@@ -979,11 +982,11 @@ type ReportBody struct {
 	// Opened the idempotency key by which the same runtime opened the call; the entry is that request's then
 	Opened string `json:"opened,omitempty"`
 
-	// Report observed: it is about to run, and nothing holds it up; returned: it ran and ended well; failed: it ran and ended badly
+	// Report observed: it is about to run, and nothing holds it up; returned: it ran and ended well; failed: it ran and ended badly; not_run: it was let through, and then something else blocked it
 	Report ReportBodyReport `json:"report"`
 }
 
-// ReportBodyReport observed: it is about to run, and nothing holds it up; returned: it ran and ended well; failed: it ran and ended badly
+// ReportBodyReport observed: it is about to run, and nothing holds it up; returned: it ran and ended well; failed: it ran and ended badly; not_run: it was let through, and then something else blocked it
 type ReportBodyReport string
 
 // Request The durable record of one asking.

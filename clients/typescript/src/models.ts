@@ -1172,10 +1172,10 @@ export interface components {
         ReportBody: {
             call: components["schemas"]["Call"];
             /**
-             * @description observed: it is about to run, and nothing holds it up; returned: it ran and ended well; failed: it ran and ended badly
+             * @description observed: it is about to run, and nothing holds it up; returned: it ran and ended well; failed: it ran and ended badly; not_run: it was let through, and then something else blocked it
              * @enum {string}
              */
-            report: "observed" | "returned" | "failed";
+            report: "observed" | "returned" | "failed" | "not_run";
             /** @description the idempotency key by which the same runtime opened the call; the entry is that request's then */
             opened?: string;
         };
@@ -1737,6 +1737,10 @@ export interface components {
             directory?: string;
             /** @description paths, as the call has them, that a link leads out */
             outside?: string[];
+            /** @description files with secrets, below root, as far as the call may search them; absent if nobody looked */
+            secrets?: string[];
+            /** @description programs that npx runs without downloading them */
+            installed?: string[];
             /** @description why git would use another repository than that of the workspace */
             foreign?: string;
             /** @description why the workspace is not known */

@@ -2,9 +2,11 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
@@ -54,8 +56,38 @@ func (a Reader) Hook(f HookFlags) (MCP, error) {
 	cfg.Undeclared = f.Undeclared
 	cfg.Decisions = f.Decisions
 	cfg.Chosen = chosen
+	if err == nil {
+		err = a.keepPrivate(&cfg)
+	}
 
 	return cfg, err
+}
+
+// keepPrivate puts the key of the store and the token of the inbox into the configuration directory of
+// the user, where the agent has no business, and not beside the agent's file. A key that an older version
+// made beside the store stays in use.
+func (a Reader) keepPrivate(cfg *MCP) error {
+	store, err := filepath.Abs(cfg.Store)
+	if err != nil || stores.IsURL(cfg.Store) {
+		return err
+	}
+	if cfg.Private = a.InConfigDir(filepath.Join("hooks", nameOf(store))); cfg.Private == "" {
+		return nil
+	}
+	key := filepath.Join(cfg.Private, filepath.Base(cfg.KeyFile))
+	if isFile(cfg.KeyFile) && !isFile(key) {
+		return nil
+	}
+	cfg.KeyFile, cfg.Mark = key, key+".watermark"
+	cfg.Key, cfg.Watermark = key, cfg.Mark
+
+	return nil
+}
+
+func isFile(name string) bool {
+	_, err := os.Stat(name)
+
+	return err == nil
 }
 
 // hookDecisions reads the decision configuration, which says what flags

@@ -24,6 +24,7 @@ type MCP struct {
 	Name    string          // of its records: another file, or another program, is another gateway
 	KeyFile string
 	Mark    string // the file of the watermark
+	Private string // directory of what only this user may read; empty for that of the key
 	LogText bool
 	Strict  bool // as Serve.Strict
 }
@@ -181,6 +182,17 @@ func (c *MCP) Location() Store {
 
 // Beside returns the path of a file in the directory of the key.
 func (c *MCP) Beside(name string) string { return filepath.Join(filepath.Dir(c.KeyFile), name) }
+
+// TokenFile returns the path of the token by which the user of this machine answers, and of the one
+// that older versions wrote beside the store, or an empty string if there is no other.
+func (c *MCP) TokenFile() (file, older string) {
+	const name = "mcp.token"
+	if c.Private == "" {
+		return c.Beside(name), ""
+	}
+
+	return filepath.Join(c.Private, name), filepath.Join(filepath.Dir(c.Store), name)
+}
 
 // Asking returns the configuration of the service inside the gateway, which asks people. It listens
 // only on this machine. With person, or without people, there is a sign-in link.

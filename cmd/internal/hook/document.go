@@ -28,6 +28,7 @@ type event struct {
 	name    string
 	moment  moment
 	failed  bool // at after: the tool reported an error
+	blocked bool // at after: the product did not run the call
 	session string
 	id      string // of the call; empty if the product has none
 	call    resolve.Call
@@ -80,7 +81,7 @@ func readEvent(p *product, text []byte) (*event, error) {
 }
 
 // moments lists a product's event names for each moment.
-type moments struct{ before, dialog, elicits, after, failed []string }
+type moments struct{ before, dialog, elicits, after, failed, blocked []string }
 
 // at sets the moment of the event. An unknown name is an error, because the format of its answer is
 // unknown too.
@@ -97,8 +98,10 @@ func (e *event) at(in jsonmsg.Fields, name string, m moments) {
 		e.moment = after
 	case slices.Contains(m.failed, name):
 		e.moment, e.failed = after, true
+	case slices.Contains(m.blocked, name):
+		e.moment, e.blocked = after, true
 	default:
-		all := slices.Concat(m.before, m.dialog, m.elicits, m.after, m.failed)
+		all := slices.Concat(m.before, m.dialog, m.elicits, m.after, m.failed, m.blocked)
 		in.Expect("hook_event_name", "one of "+strings.Join(all, ", "))
 	}
 }
@@ -111,6 +114,7 @@ func claudeMoments(p *product) moments {
 		elicits: p.elicits,
 		after:   []string{"PostToolUse"},
 		failed:  []string{"PostToolUseFailure"},
+		blocked: p.blocked,
 	}
 }
 
@@ -144,7 +148,8 @@ func readCopilot(in jsonmsg.Fields, e *event) {
 	e.call.Args = arguments(in, "toolArgs")
 	if in.Has("toolResult") {
 		e.moment = after
-		e.failed = in.Object("toolResult").Text("resultType") == "failure"
+		result := in.Object("toolResult").Text("resultType")
+		e.failed, e.blocked = result == "failure", result == "denied" || result == "rejected"
 	}
 }
 
@@ -163,6 +168,7 @@ func readCursor(in jsonmsg.Fields, e *event) {
 	if e.cwd == "" {
 		e.cwd = e.root
 	}
+	e.blocked = e.failed && in.Text("failure_type") == "permission_denied"
 	e.fixed = name == "beforeShellExecution" || name == "beforeMCPExecution"
 	if name == "beforeShellExecution" {
 		e.call.Kind, e.call.Tool = resolve.Tool, "Shell"

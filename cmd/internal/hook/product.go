@@ -31,6 +31,8 @@ type product struct {
 	project string
 	// elicits lists the events at which an MCP server asks the user.
 	elicits []string
+	// blocked lists the events at which the product did not run a call that the hook let through.
+	blocked []string
 	// defers is set if the product can defer a call until the session is resumed.
 	defers bool
 }
@@ -48,6 +50,7 @@ func products() []*product {
 			say:     sayClaude,
 			asks:    "AskUserQuestion",
 			elicits: []string{elicitation},
+			blocked: []string{"PermissionDenied"}, // of its auto mode
 			defers:  true,
 
 			ownQuestions: []string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode", "Skill", "SlashCommand"},

@@ -117,8 +117,10 @@ func (p *product) settings(f flags) []string {
 	if f.Agent != "" && f.Store == "" && len(out) > 0 {
 		out = append(out, filepath.Join(filepath.Dir(out[0]), "hook.db"))
 	}
-	if dir, err := os.UserConfigDir(); err == nil {
-		out = append(out, filepath.Join(dir, "assent"))
+	for _, dir := range []string{os.Getenv("XDG_CONFIG_HOME"), filepath.Join(os.Getenv("HOME"), ".config")} {
+		if filepath.IsAbs(dir) {
+			out = append(out, filepath.Join(dir, "assent"))
+		}
 	}
 
 	return out

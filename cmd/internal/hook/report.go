@@ -34,6 +34,8 @@ func (e *event) report() approval.Report {
 	switch {
 	case e.moment != after:
 		return approval.Observed
+	case e.blocked:
+		return approval.NotRun
 	case e.failed:
 		return approval.Failed
 	}

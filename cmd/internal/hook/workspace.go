@@ -45,6 +45,7 @@ func (e *event) workspace() *resolve.Workspace {
 	}
 	w.Outside = leaving(e.names(), w, real)
 	w.Foreign = foreign(w)
+	w.Secrets, w.Installed = e.secrets(w), e.installed(w)
 
 	return w
 }
@@ -99,33 +100,72 @@ func (e *event) names() []string {
 	return e.named
 }
 
+// mostBases limits the directories from which names are looked up.
+const mostBases = 40
+
 // leaving returns the names that a symbolic link leads out of the workspace, from any directory in
-// which the call may run.
+// which the call may run: those of the call and of the workspace, and those that the call names, one
+// after the other, because cd may go there. A command that moves or copies a directory may give a file
+// below it another path, so then the ends of names are looked up too.
 func leaving(names []string, w *resolve.Workspace, real string) []string {
 	if len(names) > mostNames {
 		return names // too many to look up
 	}
+	moves := slices.ContainsFunc(names, func(n string) bool { return slices.Contains(movers, filepath.Base(n)) })
 	bases := []string{w.Directory, w.Root}
-	for _, n := range names {
-		if at, err := os.Stat(filepath.Join(w.Directory, n)); err == nil && at.IsDir() && len(bases) < 20 {
-			bases = append(bases, filepath.Join(w.Directory, n))
+	for i := 0; i < len(bases); i++ {
+		for _, n := range names {
+			at := filepath.Join(bases[i], n)
+			if filepath.IsAbs(n) {
+				at = filepath.Clean(n)
+			}
+			if info, err := os.Stat(at); err == nil && info.IsDir() && w.Contains(at) && !slices.Contains(bases, at) {
+				bases = append(bases, at)
+			}
+		}
+		if len(bases) > mostBases {
+			return names
 		}
 	}
 	var out []string
 	for _, n := range names {
-		for _, base := range bases {
-			at := n
-			if !filepath.IsAbs(n) {
-				at = base + string(filepath.Separator) + n // not cleaned: .. after a link leaves it
-			}
-			if w.Contains(at) && leads(at, real) {
-				out = append(out, n)
-				break
-			}
+		if slices.ContainsFunc(ends(n, moves), func(end string) bool { return leaves(end, bases, w, real) }) {
+			out = append(out, n)
 		}
 	}
 
 	return out
+}
+
+// movers are programs after which a file has another path.
+var movers = []string{"mv", "cp", "rsync", "install"}
+
+// ends returns a name and, if a command moves directories, what it has below each of its directories.
+func ends(name string, moves bool) []string {
+	out := []string{name}
+	for rest := name; moves && !filepath.IsAbs(name); {
+		_, below, found := strings.Cut(rest, "/")
+		if !found {
+			break
+		}
+		if below != "" {
+			out = append(out, below)
+		}
+		rest = below
+	}
+
+	return out
+}
+
+// leaves reports whether a name leads out of the workspace from one of the directories.
+func leaves(name string, bases []string, w *resolve.Workspace, real string) bool {
+	return slices.ContainsFunc(bases, func(base string) bool {
+		at := name
+		if !filepath.IsAbs(name) {
+			at = base + string(filepath.Separator) + name // not cleaned: .. after a link leaves it
+		}
+		return w.Contains(at) && leads(at, real)
+	})
 }
 
 // leads reports whether a path, or a path that the pattern matches, is outside of the directory

@@ -85,7 +85,7 @@ func claudeCode() *product {
 		title:   "Claude Code",
 		scopes:  append(anywhere(), edits.Local),
 		events:  []string{"PreToolUse", "Elicitation"},
-		reports: []string{"PostToolUse", "PostToolUseFailure"},
+		reports: []string{"PostToolUse", "PostToolUseFailure", "PermissionDenied"},
 		dialog:  permissionRequest,
 		groups:  true,
 		exec:    true,

@@ -3,7 +3,7 @@ the tool that the prompt names.
 
 A prompt "CALL NAME {arguments}" becomes a call of that tool, and one with several becomes one after the other, where session_id is what
 the last one told; then the answer is "done". What the product told the model of its calls is written to the file that is this
-program's first argument, one JSON text a line."""
+program's first argument, one line each: [how many calls have ended, what it told of the last one]."""
 
 import http.server
 import json
@@ -18,7 +18,7 @@ def turn(texts, results):
 
     results are what the product told of the calls so far."""
     for result in results[-1:]:
-        TOLD.write(json.dumps(result) + "\n")
+        TOLD.write(json.dumps([len(results), result]) + "\n")
         TOLD.flush()
     prompt = next((text for text in reversed(texts) if "CALL " in text), "")
     calls = re.finditer(r"CALL (\w+) (?=\{)", prompt)
@@ -41,7 +41,7 @@ def anthropic(request):
     said = turn(texts, results)
     why, block = "end_turn", {"type": "text", "text": said}
     if not isinstance(said, str):
-        why, block = "tool_use", {"type": "tool_use", "id": "toolu_1", "name": said[0], "input": said[1]}
+        why, block = "tool_use", {"type": "tool_use", "id": f"toolu_{len(results) + 1}", "name": said[0], "input": said[1]}
     usage = {"input_tokens": 1, "output_tokens": 1}
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": request["model"]}
     if not request.get("stream"):

@@ -217,6 +217,13 @@ class Workspace(BaseModel):
         str | None, Field(description="absolute path of the directory of the call; root without it")
     ] = None
     outside: Annotated[list[str] | None, Field(description="paths, as the call has them, that a link leads out")] = None
+    secrets: Annotated[
+        list[str] | None,
+        Field(
+            description="files with secrets, below root, as far as the call may search them; absent if nobody looked"
+        ),
+    ] = None
+    installed: Annotated[list[str] | None, Field(description="programs that npx runs without downloading them")] = None
     foreign: Annotated[
         str | None, Field(description="why git would use another repository than that of the workspace")
     ] = None
