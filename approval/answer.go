@@ -212,6 +212,7 @@ func (s *Service) grant(tx Tx, r *Request, w quorum.Standing, now time.Time, out
 		"bounds": facts(g.Bounds, func(b Bound) any {
 			return map[string]any{"path": b.Path, "kind": string(b.Kind)}
 		}),
+		"ignored":   list(g.Ignored),
 		"binding":   r.Binding(),
 		"principal": g.Call.Principal,
 		"rules":     g.Rules.facts(),

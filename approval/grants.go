@@ -140,6 +140,7 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 		Call:          call,
 		Plan:          r.Current().Plan,
 		Bounds:        all.Bounds,
+		Ignored:       r.Current().Ignored,
 		Request:       r.ID,
 		By:            counted,
 		Created:       now,
@@ -193,7 +194,8 @@ func (g *Grant) Covers(c *resolve.Call, plan string, bounds policy.Grants, now t
 		a.Remote == c.Remote &&
 		maps.Equal(a.Annotations, c.Annotations) &&
 		(g.Session == "" || g.Session == c.Session)
-	return same && g.within(bounds) && sameJSON(a.ParentInput, c.ParentInput) && narrows(a.Args, c.Args, g.Bounds)
+	return same && g.within(bounds) && sameJSON(a.ParentInput, c.ParentInput) &&
+		narrows(a.Args, c.Args, g.Bounds, g.Ignored)
 }
 
 // within reports whether the grant is within the policies' limits at the time of use.
@@ -216,13 +218,14 @@ func sameJSON(a, b resolve.Raw) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
 	}
-	return narrows(a, b, nil)
+	return narrows(a, b, nil, nil)
 }
 
 // narrows reports whether the arguments of a call equal the approved ones, except for numbers with
-// a bound, which may be between zero and the approved number. No argument may be added or left out.
-// It returns false if the arguments can't be parsed.
-func narrows(approved, call resolve.Raw, bounds []Bound) bool {
+// a bound, which may be between zero and the approved number, and for ignored arguments, which may
+// be any text, null or missing. No other argument may be added or left out. It returns false if the
+// arguments can't be parsed.
+func narrows(approved, call resolve.Raw, bounds []Bound, ignored []string) bool {
 	a, errA := value.Parse(approved, value.DefaultLimits())
 	b, errB := value.Parse(call, value.DefaultLimits())
 	if errA != nil || errB != nil {
@@ -237,6 +240,9 @@ func narrows(approved, call resolve.Raw, bounds []Bound) bool {
 	}
 
 	d := differ{tell: func(at []string, from, to *value.Value) bool {
+		if len(at) == 1 && slices.Contains(ignored, at[0]) {
+			return isNote(from) && isNote(to)
+		}
 		if from.Kind != value.Number || to.Kind != value.Number {
 			return false
 		}
@@ -250,6 +256,12 @@ func narrows(approved, call resolve.Raw, bounds []Bound) bool {
 	}}
 
 	return d.compare(&a, &b)
+}
+
+// isNote reports whether a value is a text, null or missing. An ignored argument of any other type
+// may have parts that act.
+func isNote(v *value.Value) bool {
+	return v.Kind == value.String || v.Kind == value.Null || v.Kind == value.Absent
 }
 
 // inBound reports whether a number is between zero and the approved one.

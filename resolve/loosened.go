@@ -24,6 +24,7 @@ func (c *Config) Loosened(before *Config) []string {
 	note(more(c.TrustedServers, before.TrustedServers), "trusted_servers")
 	note(more(c.CaseSensitive, before.CaseSensitive), "case_sensitive_arguments")
 	note(c.derivesMore(before), "derived")
+	note(c.leavesOpenMore(before), "grants")
 	note(c.Registry != nil && before.Registry != nil && c.Registry.Keep > before.Registry.Keep, "registry.keep")
 	now, then := c.Semantics, before.Semantics
 	for field, looser := range map[string]bool{
@@ -53,6 +54,18 @@ func (c *Config) derivesMore(before *Config) bool {
 	}
 
 	return false
+}
+
+// leavesOpenMore reports whether standing approvals may leave something open that the configuration
+// before did not name.
+func (c *Config) leavesOpenMore(before *Config) bool {
+	return slices.ContainsFunc(c.Grants, func(s Standing) bool {
+		i := slices.IndexFunc(before.Grants, func(b Standing) bool { return b.Target == s.Target })
+		if i < 0 {
+			return len(s.Ignored) > 0
+		}
+		return more(s.Ignored, before.Grants[i].Ignored)
+	})
 }
 
 // looser reports whether a point was switched to its other reading.

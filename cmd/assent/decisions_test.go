@@ -113,6 +113,8 @@ func chosenFields(bundle, cache string) map[string]chosenField {
 			decide: `"code":"unreadable_arguments"`, wrong: "derived: [{target: sh, from: command, as: shell}]",
 			lint: "LESS dotted-key",
 		},
+		// TestGrantIgnoresWhatDoesNotAct of approval has the effect: no decision changes.
+		"grants": {wrong: "grants: [{target: quote}]"},
 		"undeclared": {
 			text: "undeclared: ask\n", call: `{"kind":"tool","tool":"nobody"}`, decide: `"code":"undeclared"`,
 			wrong: "undeclared: allow",

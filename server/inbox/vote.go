@@ -208,6 +208,7 @@ type offer struct {
 	Hours, MaxHours int
 	Uses, MaxUses   int
 	Numbers         []number
+	Ignored         []string // arguments that are not compared
 	Exposures       []approval.Exposure
 	Several         bool // more than one approval is needed
 }
@@ -250,6 +251,7 @@ func (v *visit) offer(r *approval.Request) *offer {
 		Hours:       offerHours,
 		Uses:        offerUses,
 		Numbers:     numbers(r),
+		Ignored:     r.Current().Ignored,
 		Exposures:   r.Exposures(),
 		Several:     approval.Summarize(r).Needed > 1,
 	}

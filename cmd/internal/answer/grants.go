@@ -53,7 +53,7 @@ func printGrants(p *term.Printer, g openapi.Grants) {
 			grantEnd(&x, now),
 			x.Session,
 			strings.Join(x.By, ","),
-			boundsText(x.Bounds),
+			mayDiffer(&x),
 			exposureText(&x),
 			term.Dim.Of(term.Shorten(argumentsOf(&x), 60)),
 		)
@@ -75,10 +75,14 @@ func grantEnd(g *approval.Grant, now time.Time) string {
 	return term.Until(g.Expires, now)
 }
 
-func boundsText(bounds []approval.Bound) string {
+// mayDiffer describes the arguments that may differ from the approved ones.
+func mayDiffer(g *approval.Grant) string {
 	var out []string
-	for _, b := range bounds {
+	for _, b := range g.Bounds {
 		out = append(out, b.Path+" "+strings.ReplaceAll(string(b.Kind), "_", " "))
+	}
+	for _, name := range g.Ignored {
+		out = append(out, name+" anyhow")
 	}
 	return strings.Join(out, ", ")
 }

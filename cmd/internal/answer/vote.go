@@ -217,6 +217,9 @@ func printOffered(p *term.Printer, offer *openapi.GrantOffer, r *approval.Reques
 	for _, b := range offer.Bounds {
 		p.Printf(", %s %s the approved number", b.Path, strings.ReplaceAll(string(b.Kind), "_", " "))
 	}
+	if ignored := r.Current().Ignored; len(ignored) > 0 {
+		p.Printf(", whatever %s says", strings.Join(ignored, " or "))
+	}
 	p.Printf(". Any other argument asks again.\n")
 	for _, e := range r.Exposures() {
 		p.Printf("  all uses together, %s: at most %s\n", e.Path, e.Words(uses))
