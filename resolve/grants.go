@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/assent-dev/assent/policy"
 )
 
 // Standing says what standing approvals of a target may leave open, as the runtime's owner declares
@@ -17,6 +19,9 @@ type Standing struct {
 	// people. People see them and the binding covers them, but a standing approval does not compare
 	// them if they are texts, null or missing.
 	Ignored []string `doc:"ignored"`
+	// Bounds are the arguments that an approver may let vary if the agent's own file asks, in the same
+	// way as the bounds of a policy. A policy that asks allows only what it names itself.
+	Bounds []policy.Bound `doc:"bounds"`
 }
 
 // CheckStanding returns what is wrong with an entry, and the field concerned with the index in its
@@ -38,6 +43,16 @@ func CheckStanding(s Standing, derived []Derived) (field string, i int, err erro
 			return "ignored", i, errors.New("an argument has a name")
 		case slices.ContainsFunc(acting, func(a string) bool { return strings.EqualFold(a, name) }):
 			return "ignored", i, fmt.Errorf("%q acts: derived reads facts from it", name)
+		}
+	}
+	for i, b := range s.Bounds {
+		anything := b.Kind == policy.Prefix || b.Kind == policy.AnyText
+		switch {
+		case slices.Contains(s.Ignored, b.Path):
+			return "bounds", i, fmt.Errorf("%q is ignored, so it needs no bound", b.Path)
+		case anything && slices.ContainsFunc(acting, func(a string) bool { return strings.EqualFold(a, b.Path) }):
+			return "bounds", i, fmt.Errorf("%s for %q would cover what derived reads facts from: use words, below or equals",
+				b.Kind, b.Path)
 		}
 	}
 
@@ -65,7 +80,25 @@ func standings(opt Options) (map[place]*Standing, error) {
 }
 
 // text returns the whole meaning of an entry, for a digest.
-func (s *Standing) text() string { return fmt.Sprintf("ignored %q", sorted(s.Ignored)) }
+func (s *Standing) text() string {
+	bounds := make([]string, len(s.Bounds))
+	for i, b := range s.Bounds {
+		bounds[i] = fmt.Sprintf("%q %s", b.Path, b.Kind)
+	}
+
+	return fmt.Sprintf("ignored %q bounds %q", sorted(s.Ignored), sorted(bounds))
+}
+
+// requirement returns the requirement of rules in agents' files about the target: nil, or the bounds
+// that the owner lets approvers choose.
+func (s *Standing) requirement() *policy.Require {
+	if s == nil || len(s.Bounds) == 0 {
+		return nil
+	}
+	r := policy.Require{Grants: policy.Grants{Bounds: s.Bounds}}.Join(policy.Require{})
+
+	return &r
+}
 
 // Ignored returns the arguments of a call that standing approvals do not compare, sorted.
 func (p *Plan) Ignored(c *Call) []string {

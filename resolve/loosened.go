@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/policy"
 )
 
 // Loosened returns the paths, in order, of the fields with which this configuration allows more
@@ -62,9 +63,12 @@ func (c *Config) leavesOpenMore(before *Config) bool {
 	return slices.ContainsFunc(c.Grants, func(s Standing) bool {
 		i := slices.IndexFunc(before.Grants, func(b Standing) bool { return b.Target == s.Target })
 		if i < 0 {
-			return len(s.Ignored) > 0
+			return len(s.Ignored)+len(s.Bounds) > 0
 		}
-		return more(s.Ignored, before.Grants[i].Ignored)
+		then := before.Grants[i]
+		return more(s.Ignored, then.Ignored) || slices.ContainsFunc(s.Bounds, func(b policy.Bound) bool {
+			return !slices.Contains(then.Bounds, b)
+		})
 	})
 }
 

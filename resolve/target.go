@@ -392,11 +392,12 @@ func (b *builder) approval(a *schema.Agent, source Source, id string, ap *schema
 		return
 	}
 	b.ask(useOf(b.at.kind), ap, rule{
-		source: source,
-		id:     id,
-		file:   a.File,
-		layer:  b.layer,
-		at:     ap.Range,
+		source:  source,
+		id:      id,
+		file:    a.File,
+		layer:   b.layer,
+		at:      ap.Range,
+		require: b.plan.standings[b.gates[0]].requirement(),
 	})
 }
 

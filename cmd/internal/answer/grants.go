@@ -2,6 +2,7 @@ package answer
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,12 +78,12 @@ func grantEnd(g *approval.Grant, now time.Time) string {
 
 // mayDiffer describes the arguments that may differ from the approved ones.
 func mayDiffer(g *approval.Grant) string {
-	var out []string
-	for _, b := range g.Bounds {
-		out = append(out, b.Path+" "+strings.ReplaceAll(string(b.Kind), "_", " "))
-	}
-	for _, name := range g.Ignored {
-		out = append(out, name+" anyhow")
+	out := approval.SaysAll(g.Bounds, g.Ignored)
+	for _, e := range g.Examples {
+		if e.Covered {
+			out = append(out, "such as "+strconv.Quote(e.Text))
+			break
+		}
 	}
 	return strings.Join(out, ", ")
 }
