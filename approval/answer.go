@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -207,7 +208,7 @@ func (s *Service) grant(tx Tx, r *Request, w quorum.Standing, now time.Time, out
 	}
 	tx.SaveGrant(g)
 	out.Grant = g
-	return []Event{g.event(EventGrantCreated, r.By, map[string]any{
+	created := g.event(EventGrantCreated, r.By, map[string]any{
 		"by": list(g.By),
 		"bounds": facts(g.Bounds, func(b Bound) any {
 			return map[string]any{"path": b.Path, "kind": string(b.Kind)}
@@ -217,7 +218,15 @@ func (s *Service) grant(tx Tx, r *Request, w quorum.Standing, now time.Time, out
 		"principal": g.Call.Principal,
 		"rules":     g.Rules.facts(),
 		"stages":    stageFacts(g.Stages),
-	})}, nil
+	})
+	if !g.numbersOnly() { // the values of bounds repeat arguments, so they are sealed like these
+		text, err := json.Marshal(g.Bounds)
+		if err != nil {
+			return nil, fmt.Errorf("write the bounds: %w", err)
+		}
+		created = created.sealing("bounds", string(text))
+	}
+	return []Event{created}, nil
 }
 
 // explain describes the result of an answer in words.

@@ -19,8 +19,8 @@ import (
 type Bound struct {
 	Path string    `json:"path"` // whole key, or dotted path
 	Kind BoundKind `json:"kind"`
-	// Value is what the approver chose for a text: the other text, the prefix, the directory, the
-	// host, or the words. It is empty for numbers and for AnyText.
+	// Value is chosen by the approver. It contains the other text, the prefix, the directory, the host,
+	// or the words. Numbers and AnyText have none.
 	Value string `json:"value,omitempty"`
 }
 
@@ -247,9 +247,9 @@ func runsText(word string) bool {
 }
 
 // coversLine reports whether a command line consists of the words of a pattern, in which * stands for
-// one word, and at the end for any number of words. The words must be plain text. The words that * stands for
-// must not be options of the program that are known to do more, nor files outside of the directory
-// of the call or with secrets, unless the approved line names them too.
+// one word, and at the end for any number of words. All words must be plain text. A word in place of * must not
+// be an option that may do more, and must not name a file outside of the directory of the call or a
+// file with secrets, unless the approved line has it too.
 func coversLine(pattern, approved, line string) bool {
 	words, literal := shellfacts.Literal(line)
 	want := strings.Split(pattern, " ")

@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -300,5 +302,49 @@ func TestTextsVaryOnlyIfTheOwnerOrPoliciesSaySo(t *testing.T) {
 			t.Error("the words do not decide what is covered")
 		}
 		h.history()
+	}
+}
+
+// TestTheAuditorChecksBounds: with the sealed arguments, the auditor finds a use of a standing approval for a
+// call that it did not cover. Without them it finds nothing.
+func TestTheAuditorChecksBounds(t *testing.T) {
+	h := newHarness(t)
+	h.plans.set(t, policyFile, resolve.Standing{
+		Target: "tool pay", Ignored: []string{"note"},
+		Bounds: []policy.Bound{{Path: "s", Kind: approval.Words}, {Path: "n", Kind: approval.AtMost}},
+	})
+	h.approved(tool("pay", `{"s":"go test ./a","n":5,"note":"first"}`), &approval.GrantOffer{MaxUses: 9, Bounds: []approval.Bound{
+		{Path: "s", Kind: approval.Words, Value: "go test *"}, {Path: "n", Kind: approval.AtMost},
+	}})
+	if !h.covers(tool("pay", `{"s":"go test ./b","n":3,"note":"second"}`)) {
+		t.Fatal("not covered")
+	}
+	h.history()
+	stored, err := h.store.Entries(context.Background(), "t", 0, 1000)
+	must(t, err)
+	for args, found := range map[string]bool{
+		"": false, // redacted
+		`{"s":"go test ./b","n":3,"note":"second"}`:          false,
+		`{"s":"go test ./b; rm x","n":3,"note":"second"}`:    true,
+		`{"s":"go vet ./b","n":3,"note":"second"}`:           true,
+		`{"s":"go test ./b","n":6,"note":"second"}`:          true,
+		`{"s":"go test ./b","n":3,"note":"second","more":1}`: true,
+	} {
+		var a approval.Auditor
+		for i, s := range stored {
+			leaf, err := ledger.ParseLeaf(s.Leaf)
+			must(t, err)
+			openings, err := ledger.ParseOpenings(s.Openings)
+			must(t, err)
+			if leaf.Type == approval.EventGrantUsed {
+				o := openings["args"]
+				o.Value = args
+				openings["args"] = o
+			}
+			a.AddOpened(int64(i), leaf, openings)
+		}
+		if got := len(a.Problems()) > 0; got != found {
+			t.Errorf("%s: %v", args, a.Problems())
+		}
 	}
 }

@@ -195,6 +195,10 @@ func (r *Request) Suggest() []Suggestion {
 		}
 		n := 0
 		for _, chosen := range choices(varies.Kind, approved.Text) {
+			if w := r.Current().Call.Workspace; varies.Kind == Below && path.IsAbs(chosen) &&
+				(w.Doubt() != "" || !w.Contains(chosen)) {
+				continue // a directory around the workspace is for approvers who type it
+			}
 			b := Bound{Path: varies.Path, Kind: varies.Kind, Value: chosen}
 			if n < mostSuggestions && r.checkBounds([]Bound{b}) == nil {
 				out, n = append(out, Suggestion{b, r.Examples([]Bound{b})}), n+1

@@ -252,7 +252,7 @@ func sameDirectory(a, b *resolve.Workspace) bool {
 	return a.Root == b.Root && cmp.Or(a.Directory, a.Root) == cmp.Or(b.Directory, b.Root) && a.Unknown == b.Unknown
 }
 
-// leeway is what may differ between the approved arguments and those of a call.
+// leeway lists the differences that are allowed between the approved arguments and those of a call.
 type leeway struct {
 	bounds    []Bound
 	ignored   []string
