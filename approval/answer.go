@@ -2,7 +2,6 @@ package approval
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -208,23 +207,9 @@ func (s *Service) grant(tx Tx, r *Request, w quorum.Standing, now time.Time, out
 	}
 	tx.SaveGrant(g)
 	out.Grant = g
-	created := g.event(EventGrantCreated, r.By, map[string]any{
-		"by": list(g.By),
-		"bounds": facts(g.Bounds, func(b Bound) any {
-			return map[string]any{"path": b.Path, "kind": string(b.Kind)}
-		}),
-		"ignored":   list(g.Ignored),
-		"binding":   r.Binding(),
-		"principal": g.Call.Principal,
-		"rules":     g.Rules.facts(),
-		"stages":    stageFacts(g.Stages),
-	})
-	if !g.numbersOnly() { // the values of bounds repeat arguments, so they are sealed like these
-		text, err := json.Marshal(g.Bounds)
-		if err != nil {
-			return nil, fmt.Errorf("write the bounds: %w", err)
-		}
-		created = created.sealing("bounds", string(text))
+	created, err := g.created(r)
+	if err != nil {
+		return nil, err
 	}
 	return []Event{created}, nil
 }

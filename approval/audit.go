@@ -39,9 +39,9 @@ type AuditSummary struct {
 // rules of this package. The Merkle tree proves that the ledger was not changed; the Auditor checks
 // that the recorded events could happen. It needs only public facts, so it can audit redacted
 // ledgers too. With the sealed arguments of calls it also checks that each call that ran under a
-// standing approval was within its bounds. It can't detect that a person voted under another name of theirs. The zero Auditor
-// is ready to use. It keeps a few hundred bytes per request, and the arguments of requests that may still run
-// and of standing approvals.
+// standing approval was within its bounds. It can't detect that a person voted under another name of
+// theirs. The zero Auditor is ready to use. It keeps a few hundred bytes per request, and the
+// arguments of requests that may still run and of standing approvals.
 type Auditor struct {
 	entries  int64
 	votes    int
@@ -125,7 +125,8 @@ func (e *auditEntry) fact(name string, kind value.Kind) value.Value {
 
 func (e *auditEntry) text(name string) string { return e.fact(name, value.String).Text }
 
-// sealed returns a sealed text. It returns an empty string if the entry has none, or if it was redacted.
+// sealed returns a sealed text. It returns an empty string if the entry has none, or if it was
+// redacted.
 func (e *auditEntry) sealed(name string) string { return e.openings[name].Value }
 
 func (e *auditEntry) number(name string) int { return asInt(e.fact(name, value.Number)) }

@@ -88,23 +88,25 @@ func (a *Auditor) granted(e *auditEntry) *auditedGrant {
 func (g *auditedGrant) bounds(e *auditEntry) {
 	g.may.ignored = asTexts(member(e.Facts, "ignored").Items) // entries of earlier versions have none
 	for _, v := range member(e.Facts, "bounds").Items {
-		g.may.bounds = append(g.may.bounds, Bound{Path: member(v, "path").Text, Kind: BoundKind(member(v, "kind").Text)})
+		b := Bound{Path: member(v, "path").Text, Kind: BoundKind(member(v, "kind").Text)}
+		g.may.bounds = append(g.may.bounds, b)
 	}
 	values := g.may.bounds
 	if text := e.sealed("bounds"); text != "" {
 		values = nil
-		if json.Unmarshal([]byte(text), &values) != nil || !slices.EqualFunc(values, g.may.bounds, func(a, b Bound) bool {
-			return a.Path == b.Path && a.Kind == b.Kind
-		}) {
+		sameKind := func(a, b Bound) bool { return a.Path == b.Path && a.Kind == b.Kind }
+		if json.Unmarshal([]byte(text), &values) != nil || !slices.EqualFunc(values, g.may.bounds, sameKind) {
 			e.fail("its bounds are not those that it tells of")
 		}
 	}
 	g.may.bounds = values
-	g.open = slices.ContainsFunc(values, func(b Bound) bool { return !b.number() && b.Kind != AnyText && b.Value == "" })
+	g.open = slices.ContainsFunc(values, func(b Bound) bool {
+		return !b.number() && b.Kind != AnyText && b.Value == ""
+	})
 }
 
-// covers reports whether the call is within the bounds. It returns true if the arguments or the bounds were
-// redacted. Entries don't contain the workspace of a call, so links are not checked.
+// covers reports whether the call is within the bounds. It returns true if the arguments or the
+// bounds were redacted. Entries don't contain the workspace of a call, so links are not checked.
 func (g *auditedGrant) covers(e *auditEntry) bool {
 	args := e.sealed("args")
 	return args == "" || g.args == "" || g.open || narrows([]byte(g.args), []byte(args), g.may)

@@ -184,7 +184,8 @@ func strangelySensitive(approved, got string) bool {
 // leads elsewhere: a parent directory, a character that a shell reads, or one that people can't see.
 func hasPlainPrefix(text, prefix string) bool {
 	rest, ok := strings.CutPrefix(text, prefix)
-	return ok && !climbs(text) && !strings.ContainsAny(rest, "$`;&|<>(){}\\") && !strings.ContainsFunc(rest, isHiddenRune)
+	return ok && !climbs(text) && !strings.ContainsAny(rest, "$`;&|<>(){}\\") &&
+		!strings.ContainsFunc(rest, isHiddenRune)
 }
 
 // isPlainPath reports whether a path is written in the shortest form, without .. and without
@@ -243,7 +244,8 @@ func startsNone(program string) bool {
 
 // runsText reports whether the word is an option after which interpreters run the next word.
 func runsText(word string) bool {
-	return slices.Contains([]string{"-c", "-e", "-E", "-p", "-r", "-x", "--eval", "--exec", "--command", "-exec"}, word)
+	return slices.Contains(
+		[]string{"-c", "-e", "-E", "-m", "-p", "-r", "-x", "--eval", "--exec", "--command", "-exec"}, word)
 }
 
 // coversLine reports whether a command line consists of the words of a pattern, in which * stands for
@@ -289,8 +291,12 @@ func coversLine(pattern, approved, line string) bool {
 		!slices.ContainsFunc(free, func(w string) bool {
 			return strings.HasPrefix(w, "-") && !slices.Contains(approvedWords, w) && !shellfacts.KnowsOptions(words)
 		}) &&
-		!slices.ContainsFunc(free, func(w string) bool { return !slices.Contains(approvedWords, w) && reachesOut(w) }) &&
-		!slices.ContainsFunc(lines(facts.Paths), func(p string) bool { return !named(before.Paths, p) && reachesOut(p) }) &&
+		!slices.ContainsFunc(free, func(w string) bool {
+			return !slices.Contains(approvedWords, w) && reachesOut(w)
+		}) &&
+		!slices.ContainsFunc(lines(facts.Paths), func(p string) bool {
+			return !named(before.Paths, p) && reachesOut(p)
+		}) &&
 		!slices.ContainsFunc(lines(facts.Sensitive), func(p string) bool { return !named(before.Sensitive, p) }) &&
 		!slices.ContainsFunc(lines(facts.Writes), func(p string) bool {
 			return !named(before.Writes, p) && shellfacts.Sensitive(p, true)

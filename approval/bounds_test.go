@@ -42,7 +42,8 @@ func TestGrantIgnoresWhatDoesNotAct(t *testing.T) {
 		}
 	}
 
-	a, b := h.asked(tool("pay", `{"command":"z","note":"a"}`)), h.asked(tool("pay", `{"command":"z","note":"b"}`))
+	a, b := h.asked(tool("pay", `{"command":"z","note":"a"}`)), h.asked(tool("pay",
+		`{"command":"z","note":"b"}`))
 	if a.ID == b.ID || a.Binding() == b.Binding() {
 		t.Error("a call with another note is taken for the one that people saw")
 	}
@@ -99,10 +100,14 @@ func TestTextBounds(t *testing.T) {
 			"docs/a.md", []bound{{"x", approval.Below, "docs"}},
 			[]string{"docs/b.md", "docs/x/y.md", "docs/é.md", "docs/..a", "docs/a..b"},
 			[]string{
-				"docs", "docs/", "docs/../x", "docs/a/../../x", "docs/..", "/docs/a", "docsx/a", "Docs/a", "./docs/a",
-				"docs//a", "docs/./a", "docs/a/", "docs\\..\\x", "docs/$HOME", "docs/~", "~/docs/a", "docs/*", "docs/{a,b}",
-				"docs/.env", "docs/.git/config", "docs/id_rsa", "docs/.github/workflows/x.yml", "docs/a\nb", "docs/a\x00",
-				"docs/\u202eb", "docs/ ", " docs/a", "docs/a b.md", "docs/a -x", "file://docs/a", "docs/CLAUDE.md", "",
+				"docs", "docs/", "docs/../x", "docs/a/../../x", "docs/..", "/docs/a", "docsx/a", "Docs/a",
+				"./docs/a",
+				"docs//a", "docs/./a", "docs/a/", "docs\\..\\x", "docs/$HOME", "docs/~", "~/docs/a", "docs/*",
+				"docs/{a,b}",
+				"docs/.env", "docs/.git/config", "docs/id_rsa", "docs/.github/workflows/x.yml", "docs/a\nb",
+				"docs/a\x00",
+				"docs/\u202eb", "docs/ ", " docs/a", "docs/a b.md", "docs/a -x", "file://docs/a",
+				"docs/CLAUDE.md", "",
 			},
 		},
 		{
@@ -110,65 +115,86 @@ func TestTextBounds(t *testing.T) {
 			[]string{"w/docs/b", "/w/docs/../b", "/w/docs", "/W/docs/b"},
 		},
 		{
-			"a.txt", []bound{{"x", approval.Below, "."}}, []string{"b", "c/d"}, []string{"/a", "..", "../a", ".", "~/a", ".env", "-x", "rm x"},
+			"a.txt", []bound{{"x", approval.Below, "."}}, []string{"b", "c/d"}, []string{"/a", "..", "../a",
+				".", "~/a", ".env", "-x", "rm x"},
 		},
 		{
 			"https://docs.example.com/a", []bound{{"x", approval.Host, "docs.example.com"}},
-			[]string{"https://docs.example.com/", "https://docs.example.com", "https://docs.example.com/b/c?q=@evil.com#x"},
+			[]string{"https://docs.example.com/", "https://docs.example.com",
+				"https://docs.example.com/b/c?q=@evil.com#x"},
 			[]string{
-				"http://docs.example.com/", "https://docs.example.com.evil.com/", "https://evil.com/docs.example.com",
-				"https://docs.example.com@evil.com/", "https://user@docs.example.com/", "https://docs.example.com:8443/",
-				"https://docs.example.com\\@evil.com/", "https://DOCS.example.com/", "https://docs.example.com./",
-				"https:/docs.example.com/", "//docs.example.com/", "https://docs.example.com?x", "https://docs.example.com#@e",
-				"https://docs.example.com/ b", "https://docs.example.com/\n", "javascript://docs.example.com/", "ftp://docs.example.com/",
-				"https://docs.examplе.com/", "https://docs.example.com%2eevil.com/", "HTTPS://docs.example.com/", "",
+				"http://docs.example.com/", "https://docs.example.com.evil.com/",
+				"https://evil.com/docs.example.com",
+				"https://docs.example.com@evil.com/", "https://user@docs.example.com/",
+				"https://docs.example.com:8443/",
+				"https://docs.example.com\\@evil.com/", "https://DOCS.example.com/",
+				"https://docs.example.com./",
+				"https:/docs.example.com/", "//docs.example.com/", "https://docs.example.com?x",
+				"https://docs.example.com#@e",
+				"https://docs.example.com/ b", "https://docs.example.com/\n", "javascript://docs.example.com/",
+				"ftp://docs.example.com/",
+				"https://docs.examplе.com/", "https://docs.example.com%2eevil.com/",
+				"HTTPS://docs.example.com/", "",
 			},
 		},
 		{
-			"http://localhost:8080/a", []bound{{"x", approval.Host, "localhost:8080"}}, []string{"http://localhost:8080/b"},
+			"http://localhost:8080/a", []bound{{"x", approval.Host, "localhost:8080"}},
+			[]string{"http://localhost:8080/b"},
 			[]string{"http://localhost/a", "http://localhost:80801/a"},
 		},
 		{
 			"Release 1", []bound{{"x", approval.Prefix, "Release "}},
 			[]string{"Release ", "Release 2, at last", "Release notes/x"},
 			[]string{
-				"release 2", "A Release 2", "Release", "Release 1; rm", "Release $(x)", "Release `x`", "Release\u00a02",
+				"release 2", "A Release 2", "Release", "Release 1; rm", "Release $(x)", "Release `x`",
+				"Release\u00a02",
 				"Release a\nb", "Release ../x", "Release a/../../b", "Release a|b", "Release a && b",
 			},
 		},
-		{"docs/.a", []bound{{"x", approval.Prefix, "docs/."}}, []string{"docs/.b"}, []string{"docs/./../x", "docs/../x", "docs/.env"}},
+		{"docs/.a", []bound{{"x", approval.Prefix, "docs/."}}, []string{"docs/.b"}, []string{"docs/./../x",
+			"docs/../x", "docs/.env"}},
 		{"a", []bound{{"x", approval.AnyText, ""}}, []string{"b", ""}, nil},
 		{
 			"go test ./a", []bound{{"x", approval.Words, "go test *"}},
-			[]string{"go test", "go test ./...", "go  test  -run 'A|B' ./b", "go test -v -count=1 ./x", `go test "./a b"`},
+			[]string{"go test", "go test ./...", "go  test  -run 'A|B' ./b", "go test -v -count=1 ./x",
+				`go test "./a b"`},
 			[]string{
-				"go", "go vet", "go test ./a; rm -rf x", "go test && rm x", "go test | sh", "go test > x", "go test $X",
-				"go test $(x)", "go test `x`", "X=1 go test", "PATH=/tmp go test", "go test &", "go test;", "! go test",
-				"go test ./*", "go test {a,b}", "go test # x", "go test\nrm x", "(go test)", "time go test", "/tmp/go test",
-				"go test -exec rm", "go test -exec=rm", "go test -toolexec=x", "go test -o /bin/x", "go test -C /tmp",
+				"go", "go vet", "go test ./a; rm -rf x", "go test && rm x", "go test | sh", "go test > x",
+				"go test $X",
+				"go test $(x)", "go test `x`", "X=1 go test", "PATH=/tmp go test", "go test &", "go test;",
+				"! go test",
+				"go test ./*", "go test {a,b}", "go test # x", "go test\nrm x", "(go test)", "time go test",
+				"/tmp/go test",
+				"go test -exec rm", "go test -exec=rm", "go test -toolexec=x", "go test -o /bin/x",
+				"go test -C /tmp",
 				"go test /etc/x", "go test ../x", "go test ~/x", "go test <x", "sudo go test", "env go test",
-				"go test @file", "go test -coverprofile=/etc/x", "go test 'a\x00'", "go test $'a'", "go\u00a0test", "",
+				"go test @file", "go test -coverprofile=/etc/x", "go test 'a\x00'", "go test $'a'",
+				"go\u00a0test", "",
 			},
 		},
 		{
 			"git commit -m 'fix: a; b'", []bound{{"x", approval.Words, "git commit -m *"}},
-			[]string{`git commit -m "other words"`}, []string{"git commit --amend -m x", "git commit -m $X", "git commit -m x > y"},
+			[]string{`git commit -m "other words"`}, []string{"git commit --amend -m x", "git commit -m $X",
+				"git commit -m x > y"},
 		},
 		{
 			"cat notes.txt", []bound{{"x", approval.Words, "cat *"}}, []string{"cat a b/c"},
 			[]string{
-				"cat .env", "cat /etc/passwd", "cat ~/.ssh/id_rsa", "cat ../x", "cat a/../../x", "cat --file=/etc/x",
+				"cat .env", "cat /etc/passwd", "cat ~/.ssh/id_rsa", "cat ../x", "cat a/../../x",
+				"cat --file=/etc/x",
 				"cat key:/etc/x", "cat .git/config", "cat < x",
 			},
 		},
-		{"rm -v a", []bound{{"x", approval.Words, "rm *"}}, []string{"rm b", "rm -v c"}, []string{"rm -rf b", "rm -v -- b", "rm -"}},
+		{"rm -v a", []bound{{"x", approval.Words, "rm *"}}, []string{"rm b", "rm -v c"}, []string{"rm -rf b",
+			"rm -v -- b", "rm -"}},
 		{"git push origin a", []bound{{"x", approval.Words, "git push origin *"}}, []string{"git push origin b"},
 			[]string{"git push origin --force", "git push origin -f b", "git push evil a"}},
 		{
 			"cp a b", []bound{{"x", approval.Words, "cp * b"}}, []string{"cp c b"},
 			[]string{"cp c d b", "cp b", "cp c d", "cp .env b", "cp -r b", "cp /etc/x b"},
 		},
-		{"curl -s https://a.example/x", []bound{{"x", approval.Words, "curl -s *"}}, []string{"curl -s https://b.example/"},
+		{"curl -s https://a.example/x", []bound{{"x", approval.Words, "curl -s *"}},
+			[]string{"curl -s https://b.example/"},
 			[]string{"curl -s file:///etc/passwd", "curl -s -o ~/.bashrc", "curl -s x -o.. "}},
 	} {
 		g := textGrant(tt.approved, tt.bounds...)
@@ -205,7 +231,9 @@ func TestTextBoundsAreForOneDirectory(t *testing.T) {
 			t.Errorf("%s: covered", name)
 		}
 	}
-	if !coversText(&g, "docs/b", func(c *resolve.Call) { c.Workspace = &resolve.Workspace{Root: "/w", Directory: "/w"} }) {
+	if !coversText(&g, "docs/b", func(c *resolve.Call) {
+		c.Workspace = &resolve.Workspace{Root: "/w", Directory: "/w"}
+	}) {
 		t.Error("the same directory is not covered")
 	}
 }
@@ -269,7 +297,8 @@ func TestBoundsThatAreRefused(t *testing.T) {
 			all[0], {Path: "b", Kind: approval.Below, Value: "docs"},
 		}}
 	})
-	if !h.covers(tool("pay", `{"a":"anything","b":"docs/b"}`)) || h.covers(tool("pay", `{"a":"anything","b":"src/b"}`)) {
+	if !h.covers(tool("pay", `{"a":"anything","b":"docs/b"}`)) || h.covers(tool("pay",
+		`{"a":"anything","b":"src/b"}`)) {
 		t.Error("any text with a path below docs, and nothing else, is not what is covered")
 	}
 	h.history()
@@ -279,7 +308,10 @@ func TestBoundsThatAreRefused(t *testing.T) {
 // names for the target, and a policy only what it names itself.
 func TestTextsVaryOnlyIfTheOwnerOrPoliciesSaySo(t *testing.T) {
 	words := policy.Bound{Path: "s", Kind: approval.Words}
-	offer := &approval.GrantOffer{MaxUses: 2, Bounds: []approval.Bound{{Path: "s", Kind: approval.Words, Value: "go test *"}}}
+	offer := &approval.GrantOffer{
+		MaxUses: 2,
+		Bounds:  []approval.Bound{{Path: "s", Kind: approval.Words, Value: "go test *"}},
+	}
 	for _, tt := range []struct {
 		target  string
 		grants  []resolve.Standing
@@ -313,7 +345,8 @@ func TestTheAuditorChecksBounds(t *testing.T) {
 		Target: "tool pay", Ignored: []string{"note"},
 		Bounds: []policy.Bound{{Path: "s", Kind: approval.Words}, {Path: "n", Kind: approval.AtMost}},
 	})
-	h.approved(tool("pay", `{"s":"go test ./a","n":5,"note":"first"}`), &approval.GrantOffer{MaxUses: 9, Bounds: []approval.Bound{
+	h.approved(tool("pay",
+		`{"s":"go test ./a","n":5,"note":"first"}`), &approval.GrantOffer{MaxUses: 9, Bounds: []approval.Bound{
 		{Path: "s", Kind: approval.Words, Value: "go test *"}, {Path: "n", Kind: approval.AtMost},
 	}})
 	if !h.covers(tool("pay", `{"s":"go test ./b","n":3,"note":"second"}`)) {

@@ -58,9 +58,13 @@ func ParseBound(text string) (Bound, error) {
 }
 
 // Examples returns two values that the bounds of a call cover, and one that they don't, for each
-// bounded argument. It leaves out what it can't construct.
+// bounded argument. It leaves out what it can't construct, and arguments that a policy hides.
 func (r *Request) Examples(bounds []Bound) []Example {
-	return examplesOf(r.Current().Call.Args, bounds)
+	shown := slices.DeleteFunc(slices.Clone(bounds), func(b Bound) bool {
+		return r.Arguments().Hides(splitPath(b.Path)...)
+	})
+
+	return examplesOf(r.Current().Call.Args, shown)
 }
 
 func examplesOf(args []byte, bounds []Bound) []Example {

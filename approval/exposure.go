@@ -25,12 +25,14 @@ var plainNumber = pattern.Of(`^-?[0-9]{1,30}(\.[0-9]{1,10})?$`)
 // Exposures lists the numbers of the current call that may add up under a standing approval: those
 // that the policies allow to vary, and those named "amount". It leaves out hidden values.
 func (r *Request) Exposures() []Exposure {
-	return exposuresOf(&r.Current().Call, r.Arguments(), paths(r.Grants.Bounds, func(b policy.Bound) string { return b.Path }))
+	varying := paths(r.Grants.Bounds, func(b policy.Bound) string { return b.Path })
+	return exposuresOf(&r.Current().Call, r.Arguments(), varying)
 }
 
 // Exposures lists the numbers that may add up over the uses of the standing approval.
 func (g *Grant) Exposures() []Exposure {
-	return exposuresOf(&g.Call, policy.Arguments{Redact: g.Redact}, paths(g.Bounds, func(b Bound) string { return b.Path }))
+	varying := paths(g.Bounds, func(b Bound) string { return b.Path })
+	return exposuresOf(&g.Call, policy.Arguments{Redact: g.Redact}, varying)
 }
 
 func paths[B any](bounds []B, path func(B) string) []string {

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -311,4 +312,28 @@ func inBound(kind BoundKind, approved, got value.Num) bool {
 	}
 
 	return false
+}
+
+// created returns the event that the standing approval was made by answers to the request.
+func (g *Grant) created(r *Request) (Event, error) {
+	created := g.event(EventGrantCreated, r.By, map[string]any{
+		"by": list(g.By),
+		"bounds": facts(g.Bounds, func(b Bound) any {
+			return map[string]any{"path": b.Path, "kind": string(b.Kind)}
+		}),
+		"ignored":   list(g.Ignored),
+		"binding":   r.Binding(),
+		"principal": g.Call.Principal,
+		"rules":     g.Rules.facts(),
+		"stages":    stageFacts(g.Stages),
+	})
+	if !g.numbersOnly() { // the values of bounds repeat arguments, so they are sealed like these
+		text, err := json.Marshal(g.Bounds)
+		if err != nil {
+			return created, fmt.Errorf("write the bounds: %w", err)
+		}
+		created = created.sealing("bounds", string(text))
+	}
+
+	return created, nil
 }

@@ -150,7 +150,7 @@ func (f *Fleet) standing(n *names, root *yamldoc.Node) {
 				n.report(
 					name.Range,
 					name.Text,
-					fmt.Sprintf("the tool takes no argument %q, so standing approvals still compare all of them", name.Text),
+					fmt.Sprintf("the tool takes no argument %q, so standing approvals compare all it has", name.Text),
 					"an argument of the tool",
 					known,
 				)

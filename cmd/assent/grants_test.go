@@ -53,7 +53,8 @@ func waysToGrant() map[string]givesGrant {
 			page := v.get("/requests/" + r.ID)
 			form := url.Values{
 				"request": {r.ID}, "version": {strconv.FormatInt(r.Version, 10)}, "binding": {r.Binding()},
-				"seen": {seal(page)}, "verdict": {"approve"}, "grant": {"on"}, "hours": {"1"}, "uses": {"20"}, "session": {"on"},
+				"seen": {seal(page)}, "verdict": {"approve"}, "grant": {"on"}, "hours": {"1"}, "uses": {"20"},
+				"session": {"on"},
 			}
 			for _, b := range bounds {
 				text, err := json.Marshal(b)
@@ -108,7 +109,8 @@ func (h *testServer) testGrants(t *testing.T, give givesGrant) {
 	t.Helper()
 	opens := func(tool string, args map[string]string, session string) *openapi.Opened {
 		text, err := json.Marshal(map[string]any{
-			"kind": "tool", "tool": tool, "args": args, "session": session, "workspace": map[string]string{"root": "/w"},
+			"kind": "tool",
+			"tool": tool, "args": args, "session": session, "workspace": map[string]string{"root": "/w"},
 		})
 		must.Do(t, err)
 		out, err := h.client(t, "runtime").Open(t.Context(), "claude-code-careful", text, client.OpenOptions{})
@@ -158,5 +160,6 @@ func (h *testServer) testGrants(t *testing.T, give givesGrant) {
 			t.Errorf("%s has no examples: %+v", g.Target, g.Examples)
 		}
 	}
-	holds(t, h.prints(t, "alice", term.ExitOK, "grants"), "may be any path below /w/docs", "description is not compared")
+	holds(t, h.prints(t, "alice", term.ExitOK, "grants"), "may be any path below /w/docs",
+		"description is not compared")
 }

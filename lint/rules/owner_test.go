@@ -37,7 +37,11 @@ action_space: {mcp_servers: [{alias: db, allowed_tools: [run]}]}
 					got = "none"
 				}
 			}
-			if expected := want; known == nil && want != "mcp_tool db/run" && got != "" || known != nil && got != expected {
+			expected := want
+			if known == nil && want != "mcp_tool db/run" {
+				expected = ""
+			}
+			if got != expected {
 				t.Errorf("%s, tools known: %v: got %q, want %q: %v", text, known != nil, got, want, found)
 			}
 		}

@@ -21,7 +21,8 @@ func Literal(line string) ([]string, bool) {
 		return nil, false
 	}
 	s := file.Stmts[0]
-	if s.Negated || s.Background || s.Coprocess || s.Disown || s.Semicolon.IsValid() || len(s.Redirs) > 0 || len(s.Comments) > 0 {
+	if s.Negated || s.Background || s.Coprocess || s.Disown || s.Semicolon.IsValid() || len(s.Redirs) > 0 ||
+		len(s.Comments) > 0 {
 		return nil, false
 	}
 	command, simple := s.Cmd.(*syntax.CallExpr)
