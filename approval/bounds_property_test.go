@@ -111,3 +111,22 @@ func drawBounds(t *rapid.T, f family, seen map[string]int) {
 		seen["example"]++
 	}
 }
+
+// FuzzParseBound: a bound that is read has a path and a known kind, and is read again from its parts.
+func FuzzParseBound(f *testing.F) {
+	for _, text := range []string{
+		"command=words:go test *", "content=any-text", "a=equals:b=c:d", "=words:a", "a", "a=regexp:x",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		b, err := ParseBound(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseBound(b.Path + "=" + string(b.Kind) + ":" + b.Value)
+		if err != nil || again != b || b.Path == "" || !policy.IsBoundKind(b.Kind) {
+			t.Errorf("%q: %+v, %+v, %v", text, b, again, err)
+		}
+	})
+}
