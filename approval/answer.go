@@ -207,16 +207,11 @@ func (s *Service) grant(tx Tx, r *Request, w quorum.Standing, now time.Time, out
 	}
 	tx.SaveGrant(g)
 	out.Grant = g
-	return []Event{g.event(EventGrantCreated, r.By, map[string]any{
-		"by": list(g.By),
-		"bounds": facts(g.Bounds, func(b Bound) any {
-			return map[string]any{"path": b.Path, "kind": string(b.Kind)}
-		}),
-		"binding":   r.Binding(),
-		"principal": g.Call.Principal,
-		"rules":     g.Rules.facts(),
-		"stages":    stageFacts(g.Stages),
-	})}, nil
+	created, err := g.created(r)
+	if err != nil {
+		return nil, err
+	}
+	return []Event{created}, nil
 }
 
 // explain describes the result of an answer in words.

@@ -37,9 +37,11 @@ type AuditSummary struct {
 
 // Auditor reads the ledger of one tenant from its first entry and checks its events against the
 // rules of this package. The Merkle tree proves that the ledger was not changed; the Auditor checks
-// that the recorded events could happen. It uses only public facts, so it can audit redacted
-// ledgers too. It can't detect that a person voted under another name of theirs. The zero Auditor
-// is ready to use. It keeps a few hundred bytes per request.
+// that the recorded events could happen. It needs only public facts, so it can audit redacted
+// ledgers too. With the sealed arguments of calls it also checks that each call that ran under a
+// standing approval was within its bounds. It can't detect that a person voted under another name of
+// theirs. The zero Auditor is ready to use. It keeps a few hundred bytes per request, and the
+// arguments of requests that may still run and of standing approvals.
 type Auditor struct {
 	entries  int64
 	votes    int
@@ -72,14 +74,18 @@ func (a *Auditor) Summary() AuditSummary {
 
 // Add checks the next entry and returns its problems. Entries that are not about requests or grants
 // are only counted.
-func (a *Auditor) Add(index int64, l ledger.Leaf) []Problem {
+func (a *Auditor) Add(index int64, l ledger.Leaf) []Problem { return a.AddOpened(index, l, nil) }
+
+// AddOpened is Add for an entry with its openings, which the caller has verified. They may be missing.
+func (a *Auditor) AddOpened(index int64, l ledger.Leaf, openings ledger.Openings) []Problem {
 	if a.requests == nil {
 		a.requests, a.grants = map[string]*auditedRequest{}, map[string]*auditedGrant{}
 	}
 	a.entries++
 	a.found = nil
 	e := &auditEntry{
-		Leaf: l,
+		Leaf:     l,
+		openings: openings,
 		fail: func(format string, args ...any) {
 			a.found = append(a.found, Problem{index, l.Type, l.Subject, fmt.Sprintf(format, args...)})
 		},
@@ -104,7 +110,8 @@ func (a *Auditor) Add(index int64, l ledger.Leaf) []Problem {
 // auditEntry reads the facts of an entry. A missing fact is a problem.
 type auditEntry struct {
 	ledger.Leaf
-	fail func(format string, args ...any)
+	openings ledger.Openings
+	fail     func(format string, args ...any)
 }
 
 func (e *auditEntry) fact(name string, kind value.Kind) value.Value {
@@ -117,6 +124,10 @@ func (e *auditEntry) fact(name string, kind value.Kind) value.Value {
 }
 
 func (e *auditEntry) text(name string) string { return e.fact(name, value.String).Text }
+
+// sealed returns a sealed text. It returns an empty string if the entry has none, or if it was
+// redacted.
+func (e *auditEntry) sealed(name string) string { return e.openings[name].Value }
 
 func (e *auditEntry) number(name string) int { return asInt(e.fact(name, value.Number)) }
 

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -16,6 +17,9 @@ type auditedGrant struct {
 	rules                                   Rules          // the rules that asked when it was given
 	stages                                  []policy.Stage // the stages that were fulfilled
 	by                                      []string       // people who approved it
+	args                                    string         // of the approved call; empty if they are not known
+	may                                     leeway
+	open                                    bool // the values of its bounds are not known
 }
 
 var aboutGrants = map[string]bool{
@@ -72,7 +76,40 @@ func (a *Auditor) granted(e *auditEntry) *auditedGrant {
 		e.fail("it says that more was fulfilled than its request asked for")
 	}
 
+	if r != nil {
+		g.args = r.args
+	}
+	g.bounds(e)
+
 	return g
+}
+
+// bounds reads what may differ. The values of bounds are sealed, since they repeat arguments.
+func (g *auditedGrant) bounds(e *auditEntry) {
+	g.may.ignored = asTexts(member(e.Facts, "ignored").Items) // entries of earlier versions have none
+	for _, v := range member(e.Facts, "bounds").Items {
+		b := Bound{Path: member(v, "path").Text, Kind: BoundKind(member(v, "kind").Text)}
+		g.may.bounds = append(g.may.bounds, b)
+	}
+	values := g.may.bounds
+	if text := e.sealed("bounds"); text != "" {
+		values = nil
+		sameKind := func(a, b Bound) bool { return a.Path == b.Path && a.Kind == b.Kind }
+		if json.Unmarshal([]byte(text), &values) != nil || !slices.EqualFunc(values, g.may.bounds, sameKind) {
+			e.fail("its bounds are not those that it tells of")
+		}
+	}
+	g.may.bounds = values
+	g.open = slices.ContainsFunc(values, func(b Bound) bool {
+		return !b.number() && b.Kind != AnyText && b.Value == ""
+	})
+}
+
+// covers reports whether the call is within the bounds. It returns true if the arguments or the
+// bounds were redacted. Entries don't contain the workspace of a call, so links are not checked.
+func (g *auditedGrant) covers(e *auditEntry) bool {
+	args := e.sealed("args")
+	return args == "" || g.args == "" || g.open || narrows([]byte(g.args), []byte(args), g.may)
 }
 
 func (g *auditedGrant) used(e *auditEntry) {
@@ -91,6 +128,8 @@ func (g *auditedGrant) used(e *auditEntry) {
 		e.fail("it was used for another agent, target or principal")
 	case g.session != "" && e.text("session") != g.session:
 		e.fail("it was used in another session")
+	case !g.covers(e):
+		e.fail("it was used for a call that is not within its bounds")
 	case len(g.rules) > 0 && !g.rules.include(e.rules()):
 		e.fail("it was used for a call about which other rules ask")
 	case len(g.rules) > 0 && !tighterStages(g.stages, e.stages()):

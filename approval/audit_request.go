@@ -29,6 +29,7 @@ type auditedRequest struct {
 	votes     []auditedVote
 	joined    int // callers who joined, counted since entries record that joining voids approvals
 	question  *auditedQuestion
+	args      string // of the current revision; empty if they are not known, or no longer needed
 }
 
 type auditedVote struct {
@@ -107,6 +108,7 @@ func (a *Auditor) opened(e *auditEntry) {
 		asked:     e.Time,
 		shown:     e.flag("forbid_hidden"),
 		rules:     e.rules(),
+		args:      e.sealed("args"),
 	}
 	if e.flag("unknown_principal") && !slices.ContainsFunc(r.stages, func(s policy.Stage) bool {
 		return s.Group == ""
@@ -140,6 +142,9 @@ func (a *Auditor) request(e *auditEntry, c *requestCheck) {
 	}
 	if c.to != "" {
 		r.state = c.to
+	}
+	if r.state != Pending && r.state != Approved {
+		r.args = ""
 	}
 	if e.text("state") != string(r.state) {
 		e.fail("it says that the request is %q, but it is %s", e.text("state"), r.state)
@@ -250,6 +255,7 @@ func (a *Auditor) edited(r *auditedRequest, e *auditEntry) {
 	r.deadline = deadline
 	r.onTimeout = onTimeout
 	r.rules, r.shown = e.rules(), r.shown || e.flag("forbid_hidden")
+	r.args = e.sealed("args")
 }
 
 func (a *Auditor) approved(r *auditedRequest, e *auditEntry) {

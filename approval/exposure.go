@@ -25,22 +25,32 @@ var plainNumber = pattern.Of(`^-?[0-9]{1,30}(\.[0-9]{1,10})?$`)
 // Exposures lists the numbers of the current call that may add up under a standing approval: those
 // that the policies allow to vary, and those named "amount". It leaves out hidden values.
 func (r *Request) Exposures() []Exposure {
-	return exposuresOf(&r.Current().Call, r.Arguments(), r.Grants.Bounds)
+	varying := paths(r.Grants.Bounds, func(b policy.Bound) string { return b.Path })
+	return exposuresOf(&r.Current().Call, r.Arguments(), varying)
 }
 
 // Exposures lists the numbers that may add up over the uses of the standing approval.
 func (g *Grant) Exposures() []Exposure {
-	return exposuresOf(&g.Call, policy.Arguments{Redact: g.Redact}, g.Bounds)
+	varying := paths(g.Bounds, func(b Bound) string { return b.Path })
+	return exposuresOf(&g.Call, policy.Arguments{Redact: g.Redact}, varying)
 }
 
-func exposuresOf(c *resolve.Call, hidden policy.Arguments, bounds []Bound) []Exposure {
+func paths[B any](bounds []B, path func(B) string) []string {
+	out := make([]string, len(bounds))
+	for i, b := range bounds {
+		out[i] = path(b)
+	}
+	return out
+}
+
+func exposuresOf(c *resolve.Call, hidden policy.Arguments, varying []string) []Exposure {
 	doc, err := value.Parse(c.Args, value.DefaultLimits())
 	if err != nil {
 		return nil
 	}
 	e := exposing{doc: doc, hidden: hidden}
-	for _, b := range bounds {
-		e.add(b.Path)
+	for _, path := range varying {
+		e.add(path)
 	}
 	for _, m := range doc.Members {
 		if strings.EqualFold(m.Key, "amount") {

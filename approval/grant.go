@@ -10,20 +10,24 @@ import (
 )
 
 // Grant is a standing approval with bounds: calls that it covers run without asking people again.
-// It can only narrow the approval: every argument equals the approved one or is within a bound that
-// ends at the approved value, and only rules that asked at the time of the approval may ask. It is
+// It can only narrow the approval: every argument that acts equals the approved one or is within a
+// bound, and only rules that asked at the time of the approval may ask. It is
 // tied to the agent, the askers, the principal, the tool's definition and the plan's version, and
 // becomes void if any of them changes.
 type Grant struct {
-	ID       string       `json:"id"`
-	Tenant   string       `json:"tenant"`
-	Agent    string       `json:"agent"`
-	Target   string       `json:"target"`   // Call.Target
-	Call     resolve.Call `json:"call"`     // the approved call
-	Plan     string       `json:"plan"`     // version
-	Bounds   []Bound      `json:"bounds"`   // arguments that may differ, and how
-	Session  string       `json:"session"`  // empty for any session of the principal
-	Runtimes []string     `json:"runtimes"` // the tokens that asked for it, and may use it
+	ID     string       `json:"id"`
+	Tenant string       `json:"tenant"`
+	Agent  string       `json:"agent"`
+	Target string       `json:"target"` // Call.Target
+	Call   resolve.Call `json:"call"`   // the approved call
+	Plan   string       `json:"plan"`   // version
+	Bounds []Bound      `json:"bounds"` // arguments that may differ, and how
+	// Ignored lists the arguments that do not change what the call does. They may differ or be left out.
+	Ignored []string `json:"ignored,omitempty"`
+	// Examples are values of bounded arguments that the grant covers, and others that it doesn't.
+	Examples []Example `json:"examples,omitempty"`
+	Session  string    `json:"session"`  // empty for any session of the principal
+	Runtimes []string  `json:"runtimes"` // the tokens that asked for it, and may use it
 	// RuntimePeople are the owners of the tokens in Runtimes, in the same order; an empty string
 	// for a token without owner.
 	RuntimePeople []string `json:"runtime_people,omitempty"`
@@ -48,19 +52,6 @@ const MostUses = 10_000
 
 // grantPrefix is the prefix of the ids of grants.
 const grantPrefix = "grt_"
-
-// Bound allows one argument to differ from the approved one in one direction, if every rule that
-// asks allows it.
-type Bound = policy.Bound
-
-// BoundKind is at_most or at_least.
-type BoundKind = policy.BoundKind
-
-// The kinds of bounds. They apply to numbers only, and the approved number is the limit.
-const (
-	AtMost  = policy.AtMost
-	AtLeast = policy.AtLeast
-)
 
 // GrantOffer is an approver's offer of a standing approval, given with their vote. It takes effect
 // if every counted approval contains an offer. The strictest bounds of all offers apply, within the

@@ -413,7 +413,7 @@ func TestGrantOnlyNarrows(t *testing.T) {
 			Kind: resolve.Tool,
 			Tool: "x",
 			Args: resolve.Raw(call),
-		}, "", policy.Grants{Bounds: bounds}, now)
+		}, "", allowing(bounds), now)
 		_, err := value.Parse([]byte(call), value.DefaultLimits())
 		want := err == nil && mayBe(t, approved, call, bounds)
 		if got != want {

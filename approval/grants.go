@@ -2,6 +2,7 @@ package approval
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,18 +38,22 @@ func (r *Request) checkOffer(o *GrantOffer, cfg Config) error {
 	}
 
 	for i, b := range o.Bounds {
-		if !g.Varies(b) {
+		if !g.Varies(b.Path, b.Kind) {
 			return &InputError{fmt.Sprintf("grant.bounds[%d]", i), varying(g.Bounds)}
+		}
+		if !b.number() && r.Arguments().Hides(splitPath(b.Path)...) {
+			return &InputError{fmt.Sprintf("grant.bounds[%d]", i), "an argument that is shown to the approver"}
 		}
 	}
 
-	return checkBounds(o.Bounds, r.Current().Call.Args)
+	return r.checkBounds(o.Bounds)
 }
 
 // varying describes which arguments may differ under a standing approval.
-func varying(bounds []Bound) string {
+func varying(bounds []policy.Bound) string {
 	if len(bounds) == 0 {
-		return "no bounds: not every rule that asks lets an argument vary (require.grants.bounds of a policy)"
+		return "no bounds: not every rule that asks lets an argument vary (require.grants.bounds of a policy, " +
+			"grants of decisions.yaml for the agent's own file)"
 	}
 	words := make([]string, len(bounds))
 	for i, b := range bounds {
@@ -83,31 +88,29 @@ func (o GrantOffer) limited(g policy.Grants, cfg Config) GrantOffer {
 // mostBounds limits the number of bounds in one offer.
 const mostBounds = 32
 
-func checkBounds(bounds []Bound, args resolve.Raw) error {
+func (r *Request) checkBounds(bounds []Bound) error {
 	if len(bounds) > mostBounds {
 		return &InputError{"grant.bounds", fmt.Sprintf("at most %d", mostBounds)}
 	}
-	doc, err := value.Parse(args, value.DefaultLimits())
+	doc, err := value.Parse(r.Current().Call.Args, value.DefaultLimits())
 	if err != nil {
 		return fmt.Errorf("%w: the arguments can't be read", ErrGrantRefused)
 	}
 	for i, b := range bounds {
-		field := fmt.Sprintf("grant.bounds[%d]", i)
-		v, found := doc.Lookup(b.Path)
-		switch sign := v.Num.Cmp(value.IntNum(0)); {
-		case !found || v.Kind != value.Number:
-			return &InputError{
-				field,
-				"the path of a number in the arguments, not " + strconv.Quote(b.Path),
-			}
-		case b.Kind == AtMost && sign >= 0, b.Kind == AtLeast && sign <= 0:
-		case b.Kind == AtMost || b.Kind == AtLeast:
-			return &InputError{
-				field,
-				"at_most for a number that is not negative, at_least for one that is not positive",
-			}
-		default:
-			return &InputError{field, "at_most or at_least"}
+		v, _ := doc.Lookup(b.Path)
+		if expected := b.check(&v); expected != "" {
+			return &InputError{fmt.Sprintf("grant.bounds[%d]", i), expected}
+		}
+	}
+	isOpen := func(m value.Member) bool {
+		return slices.Contains(r.Current().Ignored, m.Key) ||
+			slices.Contains(bounds, Bound{Path: m.Key, Kind: AnyText})
+	}
+	if i := slices.IndexFunc(bounds, func(b Bound) bool { return b.Kind == AnyText }); i >= 0 &&
+		!slices.ContainsFunc(doc.Members, func(m value.Member) bool { return !isOpen(m) }) {
+		return &InputError{
+			fmt.Sprintf("grant.bounds[%d]", i),
+			"an argument that is compared: any_text for all of them would cover every call of the tool",
 		}
 	}
 
@@ -125,7 +128,7 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 		if v.Grant == nil {
 			return nil
 		}
-		all = all.join(v.Grant.limited(r.Grants, cfg))
+		all = all.join(v.Grant.limited(r.Grants, cfg), r.Current().Call.Args)
 	}
 
 	if all == nil || r.Grants.Forbid {
@@ -140,6 +143,8 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 		Call:          call,
 		Plan:          r.Current().Plan,
 		Bounds:        all.Bounds,
+		Ignored:       r.Current().Ignored,
+		Examples:      r.Examples(all.Bounds),
 		Request:       r.ID,
 		By:            counted,
 		Created:       now,
@@ -158,8 +163,9 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 	return g
 }
 
-// join returns the strictest combination of two offers. A nil offer changes nothing.
-func (o *GrantOffer) join(p GrantOffer) *GrantOffer {
+// join returns the strictest combination of two offers for the approved arguments: of the bounds,
+// those that both offers cover. A nil offer changes nothing.
+func (o *GrantOffer) join(p GrantOffer, args resolve.Raw) *GrantOffer {
 	if o == nil {
 		return &p
 	}
@@ -168,11 +174,23 @@ func (o *GrantOffer) join(p GrantOffer) *GrantOffer {
 		MaxAge:  min(o.MaxAge, p.MaxAge),
 		MaxUses: min(o.MaxUses, p.MaxUses),
 	}
-	for _, b := range o.Bounds {
-		if slices.Contains(p.Bounds, b) {
-			out.Bounds = append(out.Bounds, b)
+	doc, err := value.Parse(args, value.DefaultLimits())
+	if err != nil {
+		return &out
+	}
+	both := func(bounds, others []Bound) {
+		for _, b := range bounds {
+			approved, _ := doc.Lookup(b.Path)
+			if !slices.Contains(out.Bounds, b) && slices.ContainsFunc(others, func(x Bound) bool {
+				return b.tighter(x, &approved)
+			}) {
+				out.Bounds = append(out.Bounds, b)
+			}
 		}
 	}
+	both(o.Bounds, p.Bounds)
+	both(p.Bounds, o.Bounds)
+
 	return &out
 }
 
@@ -193,7 +211,9 @@ func (g *Grant) Covers(c *resolve.Call, plan string, bounds policy.Grants, now t
 		a.Remote == c.Remote &&
 		maps.Equal(a.Annotations, c.Annotations) &&
 		(g.Session == "" || g.Session == c.Session)
-	return same && g.within(bounds) && sameJSON(a.ParentInput, c.ParentInput) && narrows(a.Args, c.Args, g.Bounds)
+	return same && g.within(bounds) && sameJSON(a.ParentInput, c.ParentInput) &&
+		(g.numbersOnly() || sameDirectory(a.Workspace, c.Workspace)) &&
+		narrows(a.Args, c.Args, g.leeway(c.Workspace))
 }
 
 // within reports whether the grant is within the policies' limits at the time of use.
@@ -202,7 +222,7 @@ func (g *Grant) within(b policy.Grants) bool {
 		(b.MaxAge == 0 || g.Expires.Sub(g.Created) <= b.MaxAge) &&
 		(b.MaxUses == 0 || g.Uses < b.MaxUses) &&
 		!slices.ContainsFunc(g.Bounds, func(x Bound) bool {
-			return !b.Varies(x)
+			return !b.Varies(x.Path, x.Kind)
 		})
 }
 
@@ -216,20 +236,43 @@ func sameJSON(a, b resolve.Raw) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
 	}
-	return narrows(a, b, nil)
+	return narrows(a, b, leeway{})
 }
 
-// narrows reports whether the arguments of a call equal the approved ones, except for numbers with
-// a bound, which may be between zero and the approved number. No argument may be added or left out.
-// It returns false if the arguments can't be parsed.
-func narrows(approved, call resolve.Raw, bounds []Bound) bool {
+// numbersOnly reports whether all bounds are for numbers.
+func (g *Grant) numbersOnly() bool {
+	return !slices.ContainsFunc(g.Bounds, func(b Bound) bool { return !b.number() })
+}
+
+// sameDirectory reports whether two calls are made in the same directory of the same workspace.
+// Paths and command lines mean something else in another one.
+func sameDirectory(a, b *resolve.Workspace) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Root == b.Root && cmp.Or(a.Directory, a.Root) == cmp.Or(b.Directory, b.Root) && a.Unknown == b.Unknown
+}
+
+// leeway lists the differences that are allowed between the approved arguments and those of a call.
+type leeway struct {
+	bounds    []Bound
+	ignored   []string
+	workspace *resolve.Workspace // of the call; nil if unknown
+}
+
+func (g *Grant) leeway(w *resolve.Workspace) leeway { return leeway{g.Bounds, g.Ignored, w} }
+
+// narrows reports whether the arguments of a call equal the approved ones, except for values within
+// a bound, and for ignored arguments, which may be any text, null or missing. No other argument may
+// be added or left out. It returns false if the arguments can't be parsed.
+func narrows(approved, call resolve.Raw, may leeway) bool {
 	a, errA := value.Parse(approved, value.DefaultLimits())
 	b, errB := value.Parse(call, value.DefaultLimits())
 	if errA != nil || errB != nil {
 		return false
 	}
-	places := make([][]string, len(bounds))
-	for i, bound := range bounds {
+	places := make([][]string, len(may.bounds))
+	for i, bound := range may.bounds {
 		places[i] = splitPath(bound.Path)
 		if _, literal := a.Get(bound.Path); literal {
 			places[i] = []string{bound.Path}
@@ -237,11 +280,11 @@ func narrows(approved, call resolve.Raw, bounds []Bound) bool {
 	}
 
 	d := differ{tell: func(at []string, from, to *value.Value) bool {
-		if from.Kind != value.Number || to.Kind != value.Number {
-			return false
+		if len(at) == 1 && slices.Contains(may.ignored, at[0]) {
+			return isNote(from) && isNote(to)
 		}
-		for i, bound := range bounds {
-			if slices.Equal(places[i], at) && inBound(bound.Kind, from.Num, to.Num) {
+		for i, bound := range may.bounds {
+			if slices.Equal(places[i], at) && bound.covers(from, to, may.workspace) {
 				return true
 			}
 		}
@@ -250,6 +293,12 @@ func narrows(approved, call resolve.Raw, bounds []Bound) bool {
 	}}
 
 	return d.compare(&a, &b)
+}
+
+// isNote reports whether a value is a text, null or missing. An ignored argument of any other type
+// may have parts that act.
+func isNote(v *value.Value) bool {
+	return v.Kind == value.String || v.Kind == value.Null || v.Kind == value.Absent
 }
 
 // inBound reports whether a number is between zero and the approved one.
@@ -263,4 +312,28 @@ func inBound(kind BoundKind, approved, got value.Num) bool {
 	}
 
 	return false
+}
+
+// created returns the event that the standing approval was made by answers to the request.
+func (g *Grant) created(r *Request) (Event, error) {
+	created := g.event(EventGrantCreated, r.By, map[string]any{
+		"by": list(g.By),
+		"bounds": facts(g.Bounds, func(b Bound) any {
+			return map[string]any{"path": b.Path, "kind": string(b.Kind)}
+		}),
+		"ignored":   list(g.Ignored),
+		"binding":   r.Binding(),
+		"principal": g.Call.Principal,
+		"rules":     g.Rules.facts(),
+		"stages":    stageFacts(g.Stages),
+	})
+	if !g.numbersOnly() { // the values of bounds repeat arguments, so they are sealed like these
+		text, err := json.Marshal(g.Bounds)
+		if err != nil {
+			return created, fmt.Errorf("write the bounds: %w", err)
+		}
+		created = created.sealing("bounds", string(text))
+	}
+
+	return created, nil
 }

@@ -83,8 +83,8 @@ func TestComparesWithAGrantInLinearTime(t *testing.T) {
 			growth.Linear(t, 10_000, func(n int) func() {
 				before, after := pair(n)
 				return func() {
-					narrows(resolve.Raw(before), resolve.Raw(after), bounds)
-					narrows(resolve.Raw(before), resolve.Raw(before), bounds)
+					narrows(resolve.Raw(before), resolve.Raw(after), leeway{bounds: bounds})
+					narrows(resolve.Raw(before), resolve.Raw(before), leeway{bounds: bounds})
 				}
 			})
 		})
@@ -120,7 +120,7 @@ func BenchmarkCompare(b *testing.B) {
 	pad := `,"pad":"` + strings.Repeat("x", 3<<20) + `"}`
 	before, after = strings.TrimSuffix(before, "}")+pad, strings.TrimSuffix(after, "}")+pad
 	for b.Loop() {
-		if Diff(before, after) != nil || !narrows(resolve.Raw(before), resolve.Raw(after), nil) {
+		if Diff(before, after) != nil || !narrows(resolve.Raw(before), resolve.Raw(after), leeway{}) {
 			b.Fatal("they are the same")
 		}
 	}

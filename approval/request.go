@@ -105,10 +105,13 @@ type Revision struct {
 	MessageFrom resolve.Source `json:"message_from,omitempty"`
 	// HintsBelieved is set if the hints about the tool come from a server that the runtime's owner
 	// trusts.
-	HintsBelieved bool      `json:"hints_believed,omitempty"`
-	Author        string    `json:"author,omitempty"` // the person who made this edit; empty for the original call
-	Note          string    `json:"note,omitempty"`
-	At            time.Time `json:"at"`
+	HintsBelieved bool `json:"hints_believed,omitempty"`
+	// Ignored lists the arguments that a standing approval of this call does not compare, as the
+	// runtime's owner declares them (resolve.Standing).
+	Ignored []string  `json:"ignored,omitempty"`
+	Author  string    `json:"author,omitempty"` // the person who made this edit; empty for the original call
+	Note    string    `json:"note,omitempty"`
+	At      time.Time `json:"at"`
 }
 
 // Scheduled is a reminder or an escalation that happens at a time unless the request is decided
@@ -207,6 +210,7 @@ func (c *Compiled) revision(call resolve.Call, binding string, d resolve.Decisio
 		Decision:      d,
 		MessageFrom:   d.MessageFrom,
 		HintsBelieved: server == "" || c.Plan.Trusts(server),
+		Ignored:       c.Plan.Ignored(&call),
 	}
 }
 

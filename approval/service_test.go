@@ -173,14 +173,14 @@ func (p *plans) Plan(_ context.Context, _, agent string) (*approval.Compiled, er
 	return p.now, nil
 }
 
-func (p *plans) set(t testing.TB, policies string) {
+func (p *plans) set(t testing.TB, policies string, grants ...resolve.Standing) {
 	t.Helper()
 	agent, findings := schema.Parse("desk.agf.yaml", []byte(agentFile))
 	if agent == nil {
 		t.Fatal(findings)
 	}
 	registry, findings := policy.LoadFS(fstest.MapFS{"desk.policy.yaml": {Data: []byte(policies)}}, "policies")
-	plan, err := resolve.Compile(agent, registry, resolve.Options{AllowTimeoutApprove: true})
+	plan, err := resolve.Compile(agent, registry, resolve.Options{AllowTimeoutApprove: true, Grants: grants})
 	if err != nil {
 		t.Fatal(err, findings)
 	}

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -60,8 +62,8 @@ func (f *Fleet) owned(root *yamldoc.Node) []diag.Finding {
 	return n.findings
 }
 
-// Owner reports what a decision configuration names and no agent of the
-// run has: servers that are trusted, and tools that facts are derived of.
+// Owner reports what a decision configuration names and no agent of the run has: servers that are
+// trusted, tools that facts are derived of, and what standing approvals may leave open.
 func (l *Linter) Owner(file string, src []byte) diag.Report {
 	doc, _ := yamldoc.Parse(file, src, yamldoc.Limits{})
 	f := l.opt.Fleet
@@ -71,6 +73,7 @@ func (l *Linter) Owner(file string, src []byte) diag.Report {
 	n := names{rule: ownerNamesNothing}
 	f.trusted(&n, doc.Root)
 	f.derived(&n, doc.Root)
+	f.standing(&n, doc.Root)
 
 	return l.Other(file, n.findings)
 }
@@ -97,20 +100,81 @@ func (f *Fleet) trusted(n *names, root *yamldoc.Node) {
 }
 
 func (f *Fleet) derived(n *names, root *yamldoc.Node) {
-	known := f.places()
 	for _, entry := range itemsOf(root.Get("derived")) {
-		target := entry.Get("target")
-		if target == nil || resolve.CheckTarget(target.Text) != nil || f.has(target.Text) {
+		f.target(n, entry, "its conditions find no facts")
+	}
+}
+
+// target reports the target of an entry that no agent has. It returns false if it reported it, or
+// if the target can't be read.
+func (f *Fleet) target(n *names, entry *yamldoc.Node, consequence string) bool {
+	target := entry.Get("target")
+	switch {
+	case target == nil || resolve.CheckTarget(target.Text) != nil:
+		return false
+	case f.has(target.Text):
+		return true
+	}
+	n.report(
+		target.Range,
+		target.Text,
+		fmt.Sprintf("no agent checked here has %q, so %s", target.Text, consequence),
+		"a tool of an agent, such as tool NAME or mcp_tool SERVER/NAME",
+		f.places(),
+	)
+
+	return false
+}
+
+// standing reports targets that no agent has, and arguments that the target does not take.
+func (f *Fleet) standing(n *names, root *yamldoc.Node) {
+	for _, entry := range itemsOf(root.Get("grants")) {
+		if !f.target(n, entry, "nothing follows from this entry") {
 			continue
 		}
-		n.report(
-			target.Range,
-			target.Text,
-			fmt.Sprintf("no agent checked here has %q, so its conditions find no facts", target.Text),
-			"a tool of an agent, such as tool NAME or mcp_tool SERVER/NAME",
-			known,
-		)
+		tools := f.tools(matchOf(entry.Get("target").Text))
+		if len(tools) == 0 {
+			continue
+		}
+		var known []string
+		for _, t := range tools {
+			known = append(known, t.Args.Names()...)
+		}
+		slices.Sort(known)
+		known = slices.Compact(known)
+		for _, name := range itemsOf(entry.Get("ignored")) {
+			if !slices.ContainsFunc(tools, func(t *catalog.Tool) bool {
+				_, has := Typed(t, condition.ToolArgs, name.Text)
+				return has
+			}) {
+				n.report(
+					name.Range,
+					name.Text,
+					fmt.Sprintf("the tool takes no argument %q, so standing approvals compare all it has", name.Text),
+					"an argument of the tool",
+					known,
+				)
+			}
+		}
 	}
+}
+
+// tools returns the tools that a match can meet. It returns none if one of them is unknown.
+func (f *Fleet) tools(m *policy.Match) []*catalog.Tool {
+	var out []*catalog.Tool
+	for _, s := range f.subjects {
+		for _, c := range s.calls {
+			switch {
+			case !c.meets(m):
+			case c.tool == nil:
+				return nil
+			default:
+				out = append(out, c.tool)
+			}
+		}
+	}
+
+	return out
 }
 
 // places lists the tools of all agents as a configuration names them.
@@ -134,12 +198,19 @@ func (f *Fleet) places() []string {
 // has reports whether some agent can call a tool, named as a
 // configuration does.
 func (f *Fleet) has(target string) bool {
+	m := matchOf(target)
+	return slices.ContainsFunc(f.subjects, func(s Subject) bool { return s.Meets(m) })
+}
+
+// matchOf returns a match of the target that a configuration names.
+func matchOf(target string) *policy.Match {
 	kind, name, _ := strings.Cut(target, " ")
 	m := policy.Match{Kinds: []policy.Kind{policy.Kind(kind)}, Targets: []string{name}}
 	if server, tool, ok := strings.Cut(name, "/"); ok && m.Kinds[0] == policy.MCPTool {
 		m.Servers, m.Targets = []string{server}, []string{tool}
 	}
-	return slices.ContainsFunc(f.subjects, func(s Subject) bool { return s.Meets(&m) })
+
+	return &m
 }
 
 func itemsOf(n *yamldoc.Node) []*yamldoc.Node {

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -90,21 +91,45 @@ type Grants struct {
 	Bounds []Bound `doc:"bounds"`
 }
 
-// Bound lets one argument differ from the approved one in one direction. The approved number is the
-// limit.
+// Bound lets approvers decide that one argument may differ from the approved one, in one way.
 type Bound struct {
 	Path string    `json:"path" doc:"path"` // whole key, or dotted path
 	Kind BoundKind `json:"kind" doc:"kind"`
 }
 
-// BoundKind is at_most or at_least.
+// BoundKind is the way in which an argument may differ.
 type BoundKind string
 
-// The directions: of numbers only.
+// The kinds of bounds. The approved number is the limit of a number. For a text, the approver chooses a value.
 const (
 	AtMost  BoundKind = "at_most"  // between zero and the approved number, which is not negative
 	AtLeast BoundKind = "at_least" // between the approved number, which is not positive, and zero
+	Equals  BoundKind = "equals"   // one other text; several bounds make a list
+	Prefix  BoundKind = "prefix"   // a text that begins in the same way
+	Below   BoundKind = "below"    // a path below one directory
+	Host    BoundKind = "host"     // an address of the web with the same scheme and one host
+	Words   BoundKind = "words"    // a simple command line with the same words, except those that are *
+	AnyText BoundKind = "any_text" // any text
 )
+
+// AllBoundKinds lists the kinds, those of numbers first.
+func AllBoundKinds() []BoundKind {
+	return []BoundKind{AtMost, AtLeast, Equals, Prefix, Below, Host, Words, AnyText}
+}
+
+// IsBoundKind reports whether there is such a kind.
+func IsBoundKind(k BoundKind) bool { return slices.Contains(AllBoundKinds(), k) }
+
+// BoundKinds lists the kinds, for messages.
+func BoundKinds() string {
+	var words []string
+	for _, k := range AllBoundKinds() {
+		words = append(words, string(k))
+	}
+	last := len(words) - 1
+
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
 
 // Arguments defines what channels may show of a call's arguments. The zero value is `full`:
 // everything.
@@ -222,9 +247,10 @@ func (a Grants) IsZero() bool {
 	return !a.Forbid && !a.Session && a.MaxAge == 0 && a.MaxUses == 0 && len(a.Bounds) == 0
 }
 
-// Varies reports whether an argument may differ from the approved one
-// in this way.
-func (a Grants) Varies(b Bound) bool { return slices.Contains(a.Bounds, b) }
+// Varies reports whether an argument may differ from the approved one in this way.
+func (a Grants) Varies(path string, kind BoundKind) bool {
+	return slices.Contains(a.Bounds, Bound{Path: path, Kind: kind})
+}
 
 func (a Grants) join(b Grants) Grants {
 	if a.Forbid || b.Forbid {

@@ -194,8 +194,8 @@ func (g *Grants) UnmarshalJSON(data []byte) error {
 		return errors.New(`grants is "forbid", "session" or an object with bounds`)
 	}
 	for _, b := range j.Bounds {
-		if b.Path == "" || b.Kind != AtMost && b.Kind != AtLeast {
-			return errors.New(`a bound has a path, and a kind at_most or at_least`)
+		if b.Path == "" || !IsBoundKind(b.Kind) {
+			return errors.New("a bound has a path, and a kind " + BoundKinds())
 		}
 	}
 	*g = read

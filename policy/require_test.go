@@ -308,7 +308,7 @@ func TestRequireRefusesJSON(t *testing.T) {
 		`{"escalate":[{"to":"a"}]}`:             "needs after and to",
 		`{"escalate":[{"after":"1m","to":"a","may":"run"}]}`:                "may approve or look",
 		`{"stages":[{"group":"a","people":1,"stand_ins":[{"group":"b"}]}]}`: "needs after and group",
-		`{"grants":{"bounds":[{"path":"a","kind":"any"}]}}`:                 "at_most or at_least",
+		`{"grants":{"bounds":[{"path":"a","kind":"any"}]}}`:                 "words or any_text",
 		`{"grants":{"bounds":[]}}`:                                          "with bounds",
 		`{"escalate":[{"after":"1m","of":1}]}`:                              `unknown field "of"`,
 		`{"grants":"never"}`:                                                "grants",

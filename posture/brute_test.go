@@ -201,6 +201,9 @@ func (d dice) decisions(derived bool) string {
 	add(&fields, 6, "case_sensitive_arguments", "[tool a]", "[mcp_tool s/a, tool ab]")
 	add(&fields, 6, "replace_permissions", "true", "false")
 	add(&fields, 6, "permit_age", "1m", "1h")
+	add(&fields, 6, "grants", "[{target: tool a, ignored: [n]}]",
+		"[{target: tool a, ignored: [n, o], bounds: [{path: m, kind: words}]}]",
+		"[{target: mcp_tool s/a, bounds: [{path: k, kind: at_most}, {path: k, kind: below}]}]")
 	if strict && derived {
 		add(&fields, 10, "derived", "[{target: tool a, from: k, as: shell}]",
 			"[{target: mcp_tool s/a, from: l, as: shell, listed: [x]}]")

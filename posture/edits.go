@@ -315,7 +315,9 @@ func (c *comparer) editedConfig() {
 	for i := range c.changes {
 		one := &c.changes[i]
 		ownersChoice := slices.Contains(
-			[]string{aspectSemantics, aspectTrusted, aspectCase, aspectDerived, aspectRegistry}, one.Aspect,
+			[]string{
+				aspectSemantics, aspectTrusted, aspectCase, aspectDerived, aspectIgnored, aspectRegistry,
+			}, one.Aspect,
 		) || one.Aspect == aspectLimit && (strings.HasPrefix(one.From, limitPermitAge) ||
 			strings.HasPrefix(one.From, limitRegistryKeep))
 		if !ownersChoice {

@@ -34,6 +34,7 @@ func (c *comparer) frame() {
 	c.compareFramed(aspectTrusted, trusted, false)
 	c.compareFramed(aspectCase, caseSensitive, false)
 	c.compareFramed(aspectDerived, derived, false)
+	c.compareFramed(aspectIgnored, ignored, false)
 	c.compareFramed(aspectRegistry, registries, false)
 	c.compareFramed(aspectFiles, sources, true)
 	c.compareFramed(aspectID, ids, false)
@@ -339,6 +340,16 @@ func derived(s Side) framed {
 			word += ", listed " + strings.Join(slices.Compact(slices.Sorted(slices.Values(d.Listed))), ", ")
 		}
 		out[d.Target] = piece{protection: Protection{Word: word}}
+	}
+
+	return out
+}
+
+// ignored returns the arguments that standing approvals do not compare, by target.
+func ignored(s Side) framed {
+	out := framed{}
+	for _, g := range s.Plan.Options().Grants {
+		out[g.Target] = piece{protection: setOf(g.Ignored)}
 	}
 
 	return out

@@ -120,6 +120,7 @@ const (
 	aspectTrusted     = "trusted_servers"
 	aspectCase        = "case_sensitive_arguments"
 	aspectDerived     = "derived"
+	aspectIgnored     = "ignored_arguments"
 	aspectRegistry    = "registry"
 	aspectFiles       = "files"
 	aspectID          = "id"
@@ -167,6 +168,7 @@ func frameAspects() []Aspect {
 		{aspectTrusted, "fewer servers' annotations are believed", fewer, names},
 		{aspectCase, "fewer targets take keys that differ in case alone", fewer, names},
 		{aspectDerived, "none: two different readings of an argument can't be ordered", equal, word},
+		{aspectIgnored, "standing approvals compare more arguments", fewer, names},
 		{
 			aspectRegistry,
 			"a policy registry is named; two different ones can't be ordered",

@@ -49,7 +49,10 @@ func requires() *rapid.Generator[policy.Require] {
 			r.Grants.Session = true
 		case 2:
 			r.Grants.MaxUses = rapid.IntRange(1, 3).Draw(t, "uses")
-			r.Grants.Bounds = append(r.Grants.Bounds, policy.Bound{Path: of("path", "k", "l"), Kind: policy.AtMost})
+			r.Grants.Bounds = append(r.Grants.Bounds, policy.Bound{
+				Path: of("path", "k", "l"),
+				Kind: policy.BoundKind(of("kind", "at_most", "below", "words")),
+			})
 		}
 
 		if rapid.Bool().Draw(t, "redacts") {

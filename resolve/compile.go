@@ -35,6 +35,9 @@ type Options struct {
 	// Derived lists the arguments from which facts are derived for conditions. Under a Parent, the
 	// parent must have the same entry.
 	Derived []Derived
+	// Grants says what standing approvals of targets may leave open. Under a Parent, the parent must have
+	// the same entry.
+	Grants []Standing
 	// TrustValues declares that Call.Values come from a JSON decoder that accepts only JSON types,
 	// no NaN and no invalid UTF-8, and that no object in them has keys that differ only in case.
 	// Before a call is allowed, only the values that conditions read are then checked; all of them
@@ -100,8 +103,9 @@ type Plan struct {
 	bindHead []byte // what all bindings have in common
 	bindPlan []byte
 
-	caseSensitive map[place]bool     // see Options.CaseSensitive
-	derived       map[place]*Derived // see Options.Derived
+	caseSensitive map[place]bool      // see Options.CaseSensitive
+	derived       map[place]*Derived  // see Options.Derived
+	standings     map[place]*Standing // see Options.Grants
 
 	tools     map[string]*target
 	servers   map[string]*container
@@ -144,6 +148,9 @@ func Compile(agent *schema.Agent, registry policy.Registry, opt Options) (*Plan,
 		return nil, err
 	}
 	if p.derived, err = derivations(opt); err != nil {
+		return nil, err
+	}
+	if p.standings, err = standings(opt); err != nil {
 		return nil, err
 	}
 	own, unresolved := p.resolvePolicies(registry)
@@ -388,6 +395,9 @@ func (p *Plan) computeVersion() value.Digest {
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(p.derived), comparePlaces) {
 		text = fmt.Appendf(text, "derived %q %q %q: %s\n", at.kind, at.container, at.name, p.derived[at].text())
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(p.standings), comparePlaces) {
+		text = fmt.Appendf(text, "grants %q %q %q: %s\n", at.kind, at.container, at.name, p.standings[at].text())
 	}
 	text = append(text, "timeout-approve "+strconv.FormatBool(p.opt.AllowTimeoutApprove)...)
 	if len(p.opt.TrustedServers) > 0 {

@@ -48,13 +48,14 @@ const (
 // runtime's owner chooses about decisions (docs/contracts/decisions.md).
 // Its paths are as the file writes them.
 type Config struct {
-	Policies       []string  `doc:"policies"`
-	Registry       *Registry `doc:"registry"`
-	TrustedServers []string  `doc:"trusted_servers"`
-	CaseSensitive  []string  `doc:"case_sensitive_arguments"`
-	Derived        []Derived `doc:"derived"`
-	Undeclared     string    `doc:"undeclared"`
-	Semantics      Readings  `doc:"semantics"`
+	Policies       []string   `doc:"policies"`
+	Registry       *Registry  `doc:"registry"`
+	TrustedServers []string   `doc:"trusted_servers"`
+	CaseSensitive  []string   `doc:"case_sensitive_arguments"`
+	Derived        []Derived  `doc:"derived"`
+	Grants         []Standing `doc:"grants"`
+	Undeclared     string     `doc:"undeclared"`
+	Semantics      Readings   `doc:"semantics"`
 	// ApproveOnTimeout is Options.AllowTimeoutApprove.
 	ApproveOnTimeout bool `doc:"approve_on_timeout"`
 	// ReplacePermissions is Options.ReplacePermissions.
@@ -147,7 +148,7 @@ func checkConfig(root *yamldoc.Node) []diag.Finding {
 		}
 	}
 
-	return append(out, checkDerived(root)...)
+	return slices.Concat(out, checkDerived(root), checkStandings(root))
 }
 
 // checkDerived checks the entries of Derived.
@@ -187,6 +188,36 @@ func checkDerived(root *yamldoc.Node) []diag.Finding {
 	return out
 }
 
+// checkStandings checks the entries of Grants.
+func checkStandings(root *yamldoc.Node) []diag.Finding {
+	entries := root.Get("grants")
+	if entries == nil {
+		return nil
+	}
+	var c Config
+	yamldoc.Fill(root, &c)
+	var out []diag.Finding
+	seen := map[string]bool{}
+	for i, n := range entries.Items {
+		field, j, err := CheckStanding(c.Grants[i], c.Derived)
+		if err == nil && seen[c.Grants[i].Target] {
+			field, err = "target", fmt.Errorf("%q stands twice", c.Grants[i].Target)
+		}
+		seen[c.Grants[i].Target] = true
+		if err == nil {
+			continue
+		}
+		at := n.Get(field)
+		expected := "one entry for each target, such as \"tool Bash\" or \"mcp_tool files/run\""
+		if len(at.Items) > j {
+			at, expected = at.Items[j], "an argument that does not change what a call does, such as description"
+		}
+		out = append(out, yamldoc.Stop(ruleConfig, at.Range, err.Error(), expected))
+	}
+
+	return out
+}
+
 func expectedDerived(field string) string {
 	switch field {
 	case "target":
@@ -220,6 +251,7 @@ func (c *Config) Options() Options {
 		Semantics:           s,
 		CaseSensitive:       c.CaseSensitive,
 		Derived:             c.Derived,
+		Grants:              c.Grants,
 		AllowTimeoutApprove: c.ApproveOnTimeout,
 		ReplacePermissions:  c.ReplacePermissions,
 		TrustedServers:      c.TrustedServers,
@@ -266,6 +298,9 @@ func (c *Config) Digest() string {
 	if len(c.Derived) > 0 {
 		out["derived"] = c.derivedTexts()
 	}
+	if len(c.Grants) > 0 {
+		out["grants"] = c.standingTexts()
+	}
 	put(out, "undeclared", c.Undeclared, "deny")
 	put(out, "permit_age", c.PermitAge.String(), DefaultPermitAge.String())
 	if c.ApproveOnTimeout {
@@ -302,6 +337,16 @@ func (c *Config) derivedTexts() map[string]any {
 	out := map[string]any{}
 	for i := range c.Derived {
 		out[c.Derived[i].Target] = c.Derived[i].text()
+	}
+
+	return out
+}
+
+// standingTexts returns the entries of Grants by their targets, in the form that is digested.
+func (c *Config) standingTexts() map[string]any {
+	out := map[string]any{}
+	for i := range c.Grants {
+		out[c.Grants[i].Target] = c.Grants[i].text()
 	}
 
 	return out

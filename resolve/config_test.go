@@ -82,6 +82,7 @@ func TestConfigDigest(t *testing.T) {
 		"registry: {url: \"https://a.example/p\", keep: 2h}", "registry: {url: \"https://a.example/p\", cache: c}",
 		"registry: {url: \"https://a.example/p\", token_file: c}",
 		derived("tool sh", "shell", ""), derived("tool sh", "shell", "ls"), derived("tool sh", "sh", ""),
+		"grants: [{target: tool sh, ignored: [a]}]", "grants: [{target: tool sh, ignored: [a, b]}]",
 	} {
 		digest := config(t, text).Digest()
 		if other, known := seen[digest]; known {
@@ -113,14 +114,19 @@ func TestConfigRefusals(t *testing.T) {
 		"- a\n":                                             "1:1 ",
 		"derived: [{target: tool sh, from: command}]\n":     "1:12 ",
 		derived("delegation clerk", "shell", "ls"):          "1:20 ",
-		"derived: [{target: tool a, from: c, as: s}, {target: tool a, from: c, as: s}]\n": "1:54 ",
-		derived("sh", "shell", "ls"):                                             "1:20 ",
-		derived("tool sh", "a.b", "ls"):                                          "1:50 ",
-		derived("tool sh", "Command", "ls"):                                      "1:50 ",
-		derived("tool sh", "shell", "ls, eval"):                                  "1:70 ",
-		derived("tool sh", "shell", "'git  log'"):                                "1:66 ",
-		derived("tool sh", "shell", "") + "semantics: {on_missing: no_match}\n":  "2:25 ",
-		derived("tool sh", "shell", "") + "semantics: {on_mismatch: no_match}\n": "2:26 ",
+		"derived: [{target: tool a, from: c, as: s}, {target: tool a, from: c, as: s}]\n":             "1:54 ",
+		"grants: [{target: sh, ignored: [a]}]\n":                                                      "1:19 ",
+		"grants: [{target: tool a, ignore: [a]}]\n":                                                   "1:27 ignored",
+		"grants: [{target: tool a, ignored: ['']}]\n":                                                 "1:",
+		"grants: [{target: tool a}, {target: tool a}]\n":                                              "1:37 ",
+		derived("tool sh", "shell", "ls") + "grants: [{target: tool sh, ignored: [note, Command]}]\n": "2:44 ",
+		derived("sh", "shell", "ls"):                                                                  "1:20 ",
+		derived("tool sh", "a.b", "ls"):                                                               "1:50 ",
+		derived("tool sh", "Command", "ls"):                                                           "1:50 ",
+		derived("tool sh", "shell", "ls, eval"):                                                       "1:70 ",
+		derived("tool sh", "shell", "'git  log'"):                                                     "1:66 ",
+		derived("tool sh", "shell", "") + "semantics: {on_missing: no_match}\n":                       "2:25 ",
+		derived("tool sh", "shell", "") + "semantics: {on_mismatch: no_match}\n":                      "2:26 ",
 	} {
 		c, findings := resolve.ParseConfig("d.yaml", []byte(text))
 		i := slices.IndexFunc(findings, func(f diag.Finding) bool { return f.Stops })

@@ -327,8 +327,9 @@ func (e *explanation) decision() Decision {
 	return d
 }
 
-// require joins the requirements of the rules that ask. The agent's own rules can't name arguments
-// that may vary under a standing approval, so if one of them asks, no argument may vary.
+// require joins the requirements of the rules that ask. If one of them has none, no argument may
+// vary under a standing approval. A rule of an agent's file has none unless the owner names arguments in
+// Options.Grants.
 func (e *explanation) require() *policy.Require {
 	var joined *policy.Require
 	varies := true

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/policy"
 )
 
 // Loosened returns the paths, in order, of the fields with which this configuration allows more
@@ -24,6 +25,7 @@ func (c *Config) Loosened(before *Config) []string {
 	note(more(c.TrustedServers, before.TrustedServers), "trusted_servers")
 	note(more(c.CaseSensitive, before.CaseSensitive), "case_sensitive_arguments")
 	note(c.derivesMore(before), "derived")
+	note(c.leavesOpenMore(before), "grants")
 	note(c.Registry != nil && before.Registry != nil && c.Registry.Keep > before.Registry.Keep, "registry.keep")
 	now, then := c.Semantics, before.Semantics
 	for field, looser := range map[string]bool{
@@ -53,6 +55,21 @@ func (c *Config) derivesMore(before *Config) bool {
 	}
 
 	return false
+}
+
+// leavesOpenMore reports whether standing approvals may leave something open that the configuration
+// before did not name.
+func (c *Config) leavesOpenMore(before *Config) bool {
+	return slices.ContainsFunc(c.Grants, func(s Standing) bool {
+		i := slices.IndexFunc(before.Grants, func(b Standing) bool { return b.Target == s.Target })
+		if i < 0 {
+			return len(s.Ignored)+len(s.Bounds) > 0
+		}
+		then := before.Grants[i]
+		return more(s.Ignored, then.Ignored) || slices.ContainsFunc(s.Bounds, func(b policy.Bound) bool {
+			return !slices.Contains(then.Bounds, b)
+		})
+	})
 }
 
 // looser reports whether a point was switched to its other reading.

@@ -30,6 +30,7 @@ func TestLoosenedNamesWhatLetsMoreThrough(t *testing.T) {
 		"trusted_servers":            {"trusted_servers: [b]", "trusted_servers: [a, b]"},
 		"case_sensitive_arguments":   {"{}", "case_sensitive_arguments: [tool grep]"},
 		"derived":                    {"{}", "derived: [{target: tool sh, from: command, as: shell}]"},
+		"grants":                     {"{}", "grants: [{target: tool sh, ignored: [note]}]"},
 		"registry.keep":              {registry + "1h}", registry + "2h}"},
 		"semantics.on_missing":       {"{}", "semantics: {on_missing: no_match}"},
 		"semantics.on_mismatch":      {"{}", "semantics: {on_mismatch: no_match}"},

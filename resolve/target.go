@@ -29,7 +29,9 @@ type target struct {
 	limits value.Limits // of the arguments
 	// derived describes the facts to add to the arguments. It is nil if there are none.
 	derived *Derived
-	rules   []rule // gate by gate
+	// standing says what standing approvals may leave open. It is nil if the owner declares nothing.
+	standing *Standing
+	rules    []rule // gate by gate
 }
 
 // rule is one approval requirement or denial, compiled for one gate.
@@ -102,10 +104,11 @@ func (p *Plan) build(gates ...place) *target {
 	}
 
 	t := &target{
-		gates:   gates,
-		rules:   b.rules,
-		limits:  p.argumentLimits(gates[0]),
-		derived: p.derived[gates[0]],
+		gates:    gates,
+		rules:    b.rules,
+		limits:   p.argumentLimits(gates[0]),
+		derived:  p.derived[gates[0]],
+		standing: p.standings[gates[0]],
 	}
 	t.args, t.parent = b.compiler.Shapes()
 	return t
@@ -389,11 +392,12 @@ func (b *builder) approval(a *schema.Agent, source Source, id string, ap *schema
 		return
 	}
 	b.ask(useOf(b.at.kind), ap, rule{
-		source: source,
-		id:     id,
-		file:   a.File,
-		layer:  b.layer,
-		at:     ap.Range,
+		source:  source,
+		id:      id,
+		file:    a.File,
+		layer:   b.layer,
+		at:      ap.Range,
+		require: b.plan.standings[b.gates[0]].requirement(),
 	})
 }
 

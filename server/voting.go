@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/pattern"
+	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
@@ -192,10 +193,15 @@ func (f *fields) bounds(name string) []approval.Bound {
 			fmt.Sprintf("%s%s.%d.", f.prefix, name, i),
 			"path",
 			"kind",
+			"value",
 		).must("path", "kind")
-		b := approval.Bound{Path: one.text("path"), Kind: approval.BoundKind(one.text("kind"))}
-		if one.err == nil && b.Kind != approval.AtMost && b.Kind != approval.AtLeast {
-			one.refuse("kind", "expected at_most or at_least")
+		b := approval.Bound{
+			Path:  one.text("path"),
+			Kind:  approval.BoundKind(one.text("kind")),
+			Value: one.text("value"),
+		}
+		if one.err == nil && !policy.IsBoundKind(b.Kind) {
+			one.refuse("kind", "expected "+policy.BoundKinds())
 		}
 		if one.err != nil {
 			f.err = one.err

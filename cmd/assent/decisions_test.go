@@ -113,6 +113,11 @@ func chosenFields(bundle, cache string) map[string]chosenField {
 			decide: `"code":"unreadable_arguments"`, wrong: "derived: [{target: sh, from: command, as: shell}]",
 			lint: "LESS dotted-key",
 		},
+		"grants": {
+			text: "grants: [{target: tool trade, bounds: [{path: to, kind: host}]}, {target: tool trad}]\n",
+			call: `{"kind":"tool","tool":"trade"}`, decide: `"kind":"host"`, lint: "owner-names-nothing",
+			wrong: "grants: [{target: quote}]",
+		},
 		"undeclared": {
 			text: "undeclared: ask\n", call: `{"kind":"tool","tool":"nobody"}`, decide: `"code":"undeclared"`,
 			wrong: "undeclared: allow",

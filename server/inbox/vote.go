@@ -2,7 +2,9 @@ package inbox
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -208,8 +210,38 @@ type offer struct {
 	Hours, MaxHours int
 	Uses, MaxUses   int
 	Numbers         []number
+	Texts           []textBound
+	Lists           []string // texts for which the approver may add other values
+	Ignored         []string // arguments that are not compared
 	Exposures       []approval.Exposure
 	Several         bool // more than one approval is needed
+}
+
+// textBound is a bound of a text that the form offers.
+type textBound struct{ approval.Suggestion }
+
+// Field returns the bound as the form sends it.
+func (b textBound) Field() (string, error) {
+	text, err := json.Marshal(b.Bound)
+	return string(text), err
+}
+
+// lists returns the arguments for which every rule lets the approver name other texts.
+func lists(r *approval.Request) []string {
+	doc, err := value.Parse([]byte(r.Current().Call.Args), value.DefaultLimits())
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, b := range r.Grants.Bounds {
+		v, found := doc.Lookup(b.Path)
+		hidden := r.Arguments().Hides(strings.Split(b.Path, ".")...)
+		if found && v.Kind == value.String && !hidden && b.Kind == approval.Equals {
+			out = append(out, b.Path)
+		}
+	}
+
+	return out
 }
 
 // number is an argument that may vary within a bound.
@@ -250,8 +282,13 @@ func (v *visit) offer(r *approval.Request) *offer {
 		Hours:       offerHours,
 		Uses:        offerUses,
 		Numbers:     numbers(r),
+		Ignored:     r.Current().Ignored,
+		Lists:       lists(r),
 		Exposures:   r.Exposures(),
 		Several:     approval.Summarize(r).Needed > 1,
+	}
+	for _, s := range r.Suggest() {
+		o.Texts = append(o.Texts, textBound{s})
 	}
 	if g.MaxAge > 0 {
 		o.MaxHours = min(mostHours, int(g.MaxAge/time.Hour))
@@ -311,7 +348,25 @@ func (v *visit) readOffer() (*approval.GrantOffer, error) {
 	}
 	for _, b := range form["bound"] {
 		kind, path, _ := strings.Cut(b, ":")
-		o.Bounds = append(o.Bounds, approval.Bound{Path: path, Kind: approval.BoundKind(kind)})
+		bound := approval.Bound{Path: path, Kind: approval.BoundKind(kind)}
+		if strings.HasPrefix(b, "{") {
+			bound = approval.Bound{}
+			if err := json.Unmarshal([]byte(b), &bound); err != nil {
+				return nil, &approval.InputError{Field: "bound", Expected: "a bound that the form offers"}
+			}
+		}
+		o.Bounds = append(o.Bounds, bound)
+	}
+	for _, field := range slices.Sorted(maps.Keys(form)) {
+		path, also := strings.CutPrefix(field, "also:")
+		if !also {
+			continue
+		}
+		for line := range strings.Lines(form.Get(field)) {
+			if line = strings.TrimRight(line, "\r\n"); line != "" {
+				o.Bounds = append(o.Bounds, approval.Bound{Path: path, Kind: approval.Equals, Value: line})
+			}
+		}
 	}
 	return o, nil
 }

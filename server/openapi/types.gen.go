@@ -460,7 +460,7 @@ type Asked struct {
 	Request Request `json:"request"`
 }
 
-// Bound Lets one number differ from the approved one in one direction.
+// Bound Lets one argument differ from the approved one. What rules let vary has no value; an approver chooses one for a text, except for any_text.
 type Bound = approval.Bound
 
 // Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent. Names are at most 1024
@@ -641,6 +641,9 @@ type Entry struct {
 	// Openings sealed values by name, with the salts of their digests; absent when there are none or when they were redacted
 	Openings json.RawMessage `json:"openings,omitempty"`
 }
+
+// Example A value of a bounded argument, and whether the standing approval covers it.
+type Example = approval.Example
 
 // ForgetBody defines model for ForgetBody.
 type ForgetBody struct {

@@ -29,11 +29,15 @@ func grant(n int) *approval.Grant {
 			Tool: "execute_trade",
 			Args: resolve.Raw(`{"amount":1}`),
 		},
-		Bounds:  []approval.Bound{{Path: "amount", Kind: approval.AtMost}},
-		By:      []string{"ada"},
-		Request: "apr_000001",
-		Created: epoch().Add(time.Duration(n) * time.Second),
-		Expires: epoch().Add(time.Hour),
+		Bounds: []approval.Bound{
+			{Path: "amount", Kind: approval.AtMost}, {Path: "command", Kind: approval.Words, Value: "go test *"},
+		},
+		Ignored:  []string{"description"},
+		Examples: []approval.Example{{Path: "command", Text: "go test other", Covered: true}},
+		By:       []string{"ada"},
+		Request:  "apr_000001",
+		Created:  epoch().Add(time.Duration(n) * time.Second),
+		Expires:  epoch().Add(time.Hour),
 	}
 }
 

@@ -1698,6 +1698,8 @@ export interface components {
             message_from?: "agent" | "server" | "policy" | "default";
             /** @description the hints about the tool come from a server that the runtime's owner trusts */
             hints_believed?: boolean;
+            /** @description arguments that a standing approval of this call does not compare, as the runtime's owner declares them */
+            ignored?: string[];
             /** @description the person who edited */
             author?: string;
             note?: string;
@@ -1838,11 +1840,20 @@ export interface components {
             request?: components["schemas"]["Request"];
             voted?: components["schemas"]["Voted"];
         };
-        /** @description Lets one number differ from the approved one in one direction. */
+        /** @description Lets one argument differ from the approved one. What rules let vary has no value; an approver chooses one for a text, except for any_text. */
         Bound: {
             path: string;
             /** @enum {string} */
-            kind: "at_most" | "at_least";
+            kind: "at_most" | "at_least" | "equals" | "prefix" | "below" | "host" | "words" | "any_text";
+            /** @description another text, a prefix, a directory, a host with its port, or the words of a command line in which * stands for others */
+            value?: string;
+        };
+        /** @description A value of a bounded argument, and whether the standing approval covers it. */
+        Example: {
+            path: string;
+            /** @description a text without quotes, or a number */
+            text: string;
+            covered: boolean;
         };
         /** @description A standing approval with bounds. It can only narrow, and a change of the agent, its principal, the tool or the plan voids it. */
         Grant: {
@@ -1853,6 +1864,10 @@ export interface components {
             call: components["schemas"]["RecordedCall"];
             plan: string;
             bounds: components["schemas"]["Bound"][] | null;
+            /** @description arguments that are not compared if they are texts, null or missing */
+            ignored?: string[];
+            /** @description of each bounded argument up to two values that are covered, and one that is not */
+            examples?: components["schemas"]["Example"][];
             session: string;
             /** @description names of the tokens that asked, which alone may use it */
             runtimes: string[];
@@ -2584,6 +2599,7 @@ export type Page = components['schemas']['Page'];
 export type Voted = components['schemas']['Voted'];
 export type Edited = components['schemas']['Edited'];
 export type Bound = components['schemas']['Bound'];
+export type Example = components['schemas']['Example'];
 export type Grant = components['schemas']['Grant'];
 export type Grants = components['schemas']['Grants'];
 export type Freeze = components['schemas']['Freeze'];

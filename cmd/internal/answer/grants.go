@@ -2,6 +2,7 @@ package answer
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ func printGrants(p *term.Printer, g openapi.Grants) {
 			grantEnd(&x, now),
 			x.Session,
 			strings.Join(x.By, ","),
-			boundsText(x.Bounds),
+			mayDiffer(&x),
 			exposureText(&x),
 			term.Dim.Of(term.Shorten(argumentsOf(&x), 60)),
 		)
@@ -75,10 +76,14 @@ func grantEnd(g *approval.Grant, now time.Time) string {
 	return term.Until(g.Expires, now)
 }
 
-func boundsText(bounds []approval.Bound) string {
-	var out []string
-	for _, b := range bounds {
-		out = append(out, b.Path+" "+strings.ReplaceAll(string(b.Kind), "_", " "))
+// mayDiffer describes the arguments that may differ from the approved ones.
+func mayDiffer(g *approval.Grant) string {
+	out := approval.SaysAll(g.Bounds, g.Ignored)
+	for _, e := range g.Examples {
+		if e.Covered {
+			out = append(out, "such as "+strconv.Quote(e.Text))
+			break
+		}
 	}
 	return strings.Join(out, ", ")
 }

@@ -336,6 +336,9 @@ func (s *view) ending(r *approval.Request) {
 	case approval.Pending:
 		s.Printf("To be decided by %s. %s\n", term.Stamp(r.Deadline), r.AtDeadline())
 		s.Printf("Standing approvals: %s\n", grantsText(r.Grants))
+		for _, c := range r.Suggest() {
+			s.Printf("  --grant %s: %s %s\n", quoteFlag(c.Bound), c.Bound.Path, c.Bound.Says())
+		}
 		return
 	case approval.Approved:
 		s.Printf("Approved, and not used yet.\n")
@@ -346,6 +349,16 @@ func (s *view) ending(r *approval.Request) {
 	s.field("answer", r.Answer)
 	s.field("grant", r.GrantID)
 	s.field("replaced", r.Replaced)
+}
+
+// quoteFlag returns a bound as approve takes it, quoted for a shell.
+func quoteFlag(b approval.Bound) string {
+	text := b.Path + "=" + string(b.Kind)
+	if b.Value != "" {
+		text += ":" + b.Value
+	}
+
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 func grantsText(g policy.Grants) string {
@@ -363,10 +376,11 @@ func grantsText(g policy.Grants) string {
 		bounds = append(bounds, "at most "+strconv.Itoa(g.MaxUses)+" uses")
 	}
 	for _, b := range g.Bounds {
-		bounds = append(
-			bounds,
-			b.Path+" may vary, "+strings.ReplaceAll(string(b.Kind), "_", " ")+" the approved number",
-		)
+		how := strings.ReplaceAll(string(b.Kind), "_", " ")
+		if b.Kind == approval.AtMost || b.Kind == approval.AtLeast {
+			how += " the approved number"
+		}
+		bounds = append(bounds, b.Path+" may vary, "+how)
 	}
 
 	if len(bounds) == 0 {

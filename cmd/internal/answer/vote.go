@@ -24,14 +24,15 @@ type grantFlags struct {
 	session bool
 	atMost  []string
 	atLeast []string
+	bounds  []string // as approval.ParseBound takes them
 }
 
 // offer returns the standing approval that the flags offer, or nil.
 func (g grantFlags) offer() (*openapi.GrantOffer, error) {
 	if g.age == "" && g.uses == 0 && !g.session {
-		if len(g.atMost)+len(g.atLeast) > 0 {
+		if len(g.atMost)+len(g.atLeast)+len(g.bounds) > 0 {
 			return nil, errors.New(
-				"--at-most and --at-least bound a grant: give --grant-age, --grant-uses or --grant-session too",
+				"--grant, --at-most and --at-least bound a grant: give --grant-age, --grant-uses or --grant-session too",
 			)
 		}
 		return nil, nil
@@ -54,6 +55,13 @@ func (g grantFlags) offer() (*openapi.GrantOffer, error) {
 	}
 	for _, path := range g.atLeast {
 		offer.Bounds = append(offer.Bounds, approval.Bound{Path: path, Kind: approval.AtLeast})
+	}
+	for _, text := range g.bounds {
+		bound, err := approval.ParseBound(text)
+		if err != nil {
+			return nil, fmt.Errorf("--grant %q: %w", text, err)
+		}
+		offer.Bounds = append(offer.Bounds, bound)
 	}
 	return offer, nil
 }
@@ -214,13 +222,23 @@ func printOffered(p *term.Printer, offer *openapi.GrantOffer, r *approval.Reques
 	if offer.Session {
 		p.Printf(", only in session %s", r.Requester.Session)
 	}
-	for _, b := range offer.Bounds {
-		p.Printf(", %s %s the approved number", b.Path, strings.ReplaceAll(string(b.Kind), "_", " "))
-	}
 	p.Printf(". Any other argument asks again.\n")
+	for _, line := range approval.SaysAll(offer.Bounds, r.Current().Ignored) {
+		p.Printf("  %s\n", line)
+	}
+	for _, e := range r.Examples(offer.Bounds) {
+		p.Printf("    %s %s: %s\n", e.Path, coveredWords(e.Covered), e.Text)
+	}
 	for _, e := range r.Exposures() {
 		p.Printf("  all uses together, %s: at most %s\n", e.Path, e.Words(uses))
 	}
+}
+
+func coveredWords(covered bool) string {
+	if covered {
+		return "covered"
+	}
+	return "not covered"
 }
 
 // printReminder repeats in one line what is being approved, directly before the confirmation: the

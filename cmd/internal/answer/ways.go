@@ -42,15 +42,18 @@ type way struct {
 func ways() []way {
 	return []way{
 		{
-			use: "approve ID [--reason TEXT] [--grant-age 8h] [--grant-uses N] [--grant-session] [--at-most " +
-				"PATH]... [--yes --binding PREFIX]",
+			use: "approve ID [--reason TEXT] [--grant-age 8h] [--grant-uses N] [--grant-session] [--grant " +
+				"PATH=KIND:VALUE]... [--at-most PATH]... [--yes --binding PREFIX]",
 			short: "Approve a request, after showing the whole call",
 			long: "approve shows the whole call and asks for the last 6 characters of the id. Without a terminal it " +
 				"asks nothing: --yes approves, and\n" +
 				"--binding must name the call that you looked at before.\n\n" +
 				"The grant flags offer a standing approval for exactly this call, within the bounds of the " +
 				"policies: --at-most and --at-least let\n" +
-				"one number differ, with the approved number as the edge.",
+				"one number differ, with the approved number as the edge. --grant lets one text differ: " +
+				"command=words:go test *, file=below:docs,\n" +
+				"url=host:docs.example.com, title=prefix:Release, city=equals:Oslo (repeat it for a list), " +
+				"content=any_text. assent show prints what\nfits the call, and approve prints examples of what it covers.",
 			flags: []string{
 				"reason",
 				"yes",
@@ -59,6 +62,7 @@ func ways() []way {
 				"grant-age",
 				"grant-uses",
 				"grant-session",
+				"grant",
 				"at-most",
 				"at-least",
 			},
@@ -228,6 +232,12 @@ func (f *answerFlags) known() *pflag.FlagSet {
 		"grant-session",
 		false,
 		"offer a standing approval for the running session only",
+	)
+	flags.StringArrayVar(
+		&f.grant.bounds,
+		"grant",
+		nil,
+		"with a grant: `PATH=KIND:VALUE` of a text that may differ, such as 'command=words:go test *' (repeatable)",
 	)
 	flags.StringArrayVar(
 		&f.grant.atMost,

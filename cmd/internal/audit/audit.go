@@ -196,8 +196,8 @@ func Check(in io.Reader, keys []string, outside checkpoints) (verdict, error) {
 	report, err := ledger.Verify(whole, ledger.VerifyOptions{
 		Also:  keys,
 		Since: since,
-		Each: func(i int64, l ledger.Leaf, _ ledger.Openings) error {
-			auditor.Add(i, l)
+		Each: func(i int64, l ledger.Leaf, o ledger.Openings) error {
+			auditor.AddOpened(i, l, o)
 			if l.Type == approval.EventRestored {
 				lost = append(lost, restoredAt(i, l))
 			}

@@ -236,6 +236,23 @@ class Bound(BaseModel):
     )
     path: str
     kind: str
+    value: Annotated[
+        str | None,
+        Field(
+            description="another text, a prefix, a directory, a host with its port, or the words of a command line in which * stands for others",
+            max_length=1024,
+            min_length=1,
+        ),
+    ] = None
+
+
+class Example(BaseModel):
+    model_config = ConfigDict(
+        extra="allow",
+    )
+    path: str
+    text: Annotated[str, Field(description="a text without quotes, or a number")]
+    covered: bool
 
 
 class Rule(BaseModel):
@@ -377,6 +394,13 @@ class Grant(BaseModel):
     call: RecordedCall
     plan: str
     bounds: list[Bound] | None
+    ignored: Annotated[
+        list[str] | None, Field(description="arguments that are not compared if they are texts, null or missing")
+    ] = None
+    examples: Annotated[
+        list[Example] | None,
+        Field(description="of each bounded argument up to two values that are covered, and one that is not"),
+    ] = None
     session: str
     runtimes: Annotated[list[str], Field(description="names of the tokens that asked, which alone may use it")]
     runtime_people: Annotated[
@@ -447,6 +471,12 @@ class Revision(BaseModel):
     ] = None
     hints_believed: Annotated[
         bool | None, Field(description="the hints about the tool come from a server that the runtime's owner trusts")
+    ] = None
+    ignored: Annotated[
+        list[str] | None,
+        Field(
+            description="arguments that a standing approval of this call does not compare, as the runtime's owner declares them"
+        ),
     ] = None
     author: Annotated[str | None, Field(description="the person who edited")] = None
     note: str | None = None
