@@ -31,7 +31,7 @@ func Literal(line string) ([]string, bool) {
 	}
 	var words []string
 	for _, arg := range command.Args {
-		w := read(arg)
+		w := r.read(arg)
 		if !w.known || w.glob || strings.ContainsFunc(w.text, unicode.IsControl) {
 			return nil, false
 		}
