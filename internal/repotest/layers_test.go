@@ -59,6 +59,7 @@ func layers() []layer {
 		{"mcp/upstream", 11},
 		{"mcp/server", 10},
 		{"internal/keyset", 9},
+		{"internal/filelock", 8},
 		{"permit", 10},
 		{"server/permits", 11},
 		{"mcp/auth", 11},
