@@ -21,14 +21,18 @@ import (
 const (
 	mostCPU   = time.Second
 	mostBytes = 64 << 20
-	costly    = 1 << 20 // bytes of a message
+	costly    = 1 << 20   // bytes of a message of a client
+	longLists = 512 << 10 // the same of a server, which the test keeps in files
 )
 
 // TestAMessageOfAClientCostsLittle: a call of a client costs at most a second of CPU and 64 MB, even
 // if it is refused. Each kind is also answered successfully once, so that the others are not merely
 // refused for their envelope.
 func TestAMessageOfAClientCostsLittle(t *testing.T) {
-	w := newWorld(t, func(cfg *mcp.Config) { cfg.Callers[0].Hold = time.Millisecond })
+	w := newWorld(t, func(cfg *mcp.Config) {
+		cfg.Callers[0].Hold = time.Millisecond
+		cfg.Poll = 0 // as by default
+	})
 	c := w.connect(t)
 	call := func(tool string) func(string) string {
 		return func(x string) string { return `{"name":"` + tool + `","arguments":` + x + `}` }
@@ -66,7 +70,7 @@ func TestAMessageOfAClientCostsLittle(t *testing.T) {
 // sendable returns the values that the server of the tests can send; its own reader takes no more than
 // 10,000 levels.
 func sendable(values func(n int) map[string]string) map[string]string {
-	all, small := values(costly), values(8<<10)
+	all, small := values(longLists), values(8<<10)
 	for name, x := range all {
 		if !json.Valid([]byte(x)) {
 			all[name] = small[name]
@@ -86,7 +90,7 @@ func hostileTools() map[string][]json.RawMessage {
 	for name, x := range sendable(growth.HostileJSON) {
 		out["meta, "+name] = []json.RawMessage{tool(`{"name":"a","inputSchema":{"type":"object"},"_meta":%s}`, x)}
 	}
-	each := func(unit string) string { return strings.Repeat(unit, costly/len(unit)) }
+	each := func(unit string) string { return strings.Repeat(unit, longLists/len(unit)) }
 	for name, text := range map[string]string{
 		"marks": each("\u0301"), "look-alikes": each("аa "), "hidden": each(`\u202e`), "lines": each(`\n`),
 	} {
