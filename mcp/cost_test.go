@@ -50,7 +50,9 @@ func TestAMessageOfAClientCostsLittle(t *testing.T) {
 		"allowed": {call("read_file"), all, "done "},
 		"asked":   {call("write_file"), some, "Not run yet."},
 		"unknown": {call("nothing"), all, "error"},
-		"meta":    {func(x string) string { return `{"name":"read_file","arguments":{},"_meta":` + x + `}` }, all, "done "},
+		"meta": {func(x string) string {
+			return `{"name":"read_file","arguments":{},"_meta":` + x + `}`
+		}, all, "done "},
 	} {
 		works := false
 		for name, hostile := range way.of {
@@ -138,7 +140,8 @@ func TestAMessageOfAServerCostsLittle(t *testing.T) {
 	for name, form := range sendable(growth.HostileForms) {
 		costs("question, "+name, func(s *mcptest.Script) {
 			s.Does = map[string]string{"read_file": mcptest.Question}
-			s.Asks = `{"method":"elicitation/create","params":{"mode":"form","message":"x","requestedSchema":` + form + `}}`
+			s.Asks = `{"method":"elicitation/create","params":{"mode":"form","message":"x",` +
+				`"requestedSchema":` + form + `}}`
 		}, func() {
 			answer := c.say(request("7", wire.MethodCall, `"name":"read_file","arguments":{}`))
 			if id := jsonmsg.Get([]byte(answer), "id"); jsonmsg.Get([]byte(answer), "method") != nil {
