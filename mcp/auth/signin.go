@@ -162,6 +162,7 @@ func (s *SignIn) refresh(ctx context.Context, kept *signedIn) error {
 			"grant_type":    {"refresh_token"},
 			"refresh_token": {kept.Refresh},
 			"resource":      {kept.Resource},
+			"client_id":     {kept.Client},
 		},
 	}
 	token, err := grant.Token(context.WithValue(ctx, oauth2.HTTPClient, s.http))

@@ -278,7 +278,8 @@ func (a *Attempt) accept(ctx context.Context, q url.Values) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), keyset.Patience)
 	defer stop()
 	token, err := a.config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, a.s.http), q.Get("code"),
-		oauth2.VerifierOption(a.proof), oauth2.SetAuthURLParam("resource", a.kept.Resource))
+		oauth2.VerifierOption(a.proof), oauth2.SetAuthURLParam("resource", a.kept.Resource),
+		oauth2.SetAuthURLParam("client_id", a.kept.Client)) // the official Python server wants it in the form, too
 	if err != nil {
 		return grantError(err)
 	}

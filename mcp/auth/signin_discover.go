@@ -239,10 +239,10 @@ func (s *SignIn) register(ctx context.Context, i issuing, redirect string, kept 
 	method := methodNone
 	switch {
 	case len(i.methods) == 0, slices.Contains(i.methods, methodNone):
-	case slices.Contains(i.methods, methodBasic):
-		method = methodBasic
 	case slices.Contains(i.methods, methodPost):
 		method = methodPost
+	case slices.Contains(i.methods, methodBasic):
+		method = methodBasic
 	default:
 		return fmt.Errorf("the issuer takes clients in no way that is known here: %.200q", i.methods)
 	}

@@ -229,7 +229,7 @@ func (s *Site) token(w http.ResponseWriter, r *http.Request) {
 		secret = text
 	}
 	client, known := s.clients[id]
-	if !known || client.Get("secret") != secret {
+	if !known || client.Get("secret") != secret || form.Get("client_id") != id {
 		say(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client"})
 		return
 	}
