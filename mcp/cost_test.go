@@ -49,7 +49,7 @@ func TestAMessageOfAClientCostsLittle(t *testing.T) {
 	}{
 		"allowed": {call("read_file"), all, "done "},
 		"asked":   {call("write_file"), some, "Not run yet."},
-		"unknown": {call("nothing"), all, "error"},
+		"unknown": {call("nothing"), some, "error"},
 		"meta": {func(x string) string {
 			return `{"name":"read_file","arguments":{},"_meta":` + x + `}`
 		}, all, "done "},

@@ -97,7 +97,7 @@ func WithinLive(t testing.TB, cpu time.Duration, bytes uint64, work func()) {
 // live returns the most bytes that are in use while work runs, beyond those before. The garbage
 // collector runs often, so that little of what is counted could be freed.
 func live(work func()) uint64 {
-	defer debug.SetGCPercent(debug.SetGCPercent(5))
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	runtime.GC()
 	before := inUse()
 	done, peak := make(chan struct{}), make(chan uint64)
