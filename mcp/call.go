@@ -23,6 +23,9 @@ func (g *Gateway) toolsCall(
 	if g.cfg.WaitTool && c.Name == waitTool {
 		return g.waitFor(ctx, r, c, with)
 	}
+	if s := g.signInTool(c.Name); s != nil {
+		return g.tellSignIn(ctx, r, c, s)
+	}
 	q, bad := g.read(ctx, r, c)
 	if bad != nil {
 		return nil, bad

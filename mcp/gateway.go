@@ -109,6 +109,8 @@ type Server struct {
 	Questions Questions
 	Include   []string // names of the only tools that are offered; none: all
 	Exclude   []string // names of tools that are not offered
+	// SignIn is the command by which a person signs in to the server. If it is empty, nobody can.
+	SignIn string
 }
 
 // Upstream is the connection to a server.

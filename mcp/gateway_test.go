@@ -222,7 +222,7 @@ func pipeTo(t *testing.T, s *server.Server) *client {
 		<-ended
 	})
 	c := &client{t: t, in: in, lines: bufio.NewScanner(out)}
-	c.lines.Buffer(nil, 4<<20)
+	c.lines.Buffer(nil, 16<<20)
 	return c
 }
 

@@ -70,7 +70,7 @@ func (g *Gateway) answerOf(
 	case errors.Is(err, errOther):
 		return g.say(r, notRun("The tool's definition has changed. Call it again for a new decision"))
 	case errors.Is(err, upstream.ErrNotSent):
-		return g.say(r, notRun(unsent(q.call.Server, err)))
+		return g.say(r, notRun(unsent(g.servers[q.call.Server], err)))
 	case err != nil:
 		return g.say(r, &wire.Said{
 			Text:    "This call may have run" + because(err.Error()) + " Check before calling again.",
@@ -88,11 +88,14 @@ func (g *Gateway) answerOf(
 }
 
 // unsent returns the reason why a call was not run.
-func unsent(alias string, err error) string {
+func unsent(s *Server, err error) string {
 	if bad, is := errors.AsType[*wire.Error](err); is && bad.Code == wire.CodeHeaderMismatch {
-		return "The server " + alias + " refused the call's headers"
+		return "The server " + s.Alias + " refused the call's headers"
 	}
-	return "The server " + alias + " can't be reached"
+	if errors.Is(err, upstream.ErrSignIn) {
+		return textSignIn(s, err)
+	}
+	return "The server " + s.Alias + " can't be reached"
 }
 
 // delivery is a call in the form in which it is sent to a server.
@@ -274,7 +277,7 @@ func (g *Gateway) run(ctx context.Context, c *record) durable.Result[part] {
 		return durable.Result[part]{Ending: durable.Ending{Why: durable.Refused, Reason: textChanged}}
 	case errors.Is(err, upstream.ErrNotSent):
 		_ = g.noteRecord(ctx, eventNotSent, c, nil)
-		return again(unsent(p.Server, err))
+		return again(unsent(g.servers[p.Server], err))
 	case err != nil: // moved records it
 		return durable.Result[part]{Ending: durable.Ending{Why: durable.Unknown, Reason: err.Error()}}
 	}

@@ -504,10 +504,17 @@ func (g *Gateway) toolsList(ctx context.Context, r *server.Request) (json.RawMes
 
 // ours adds the gateway's own tools to the last page.
 func (g *Gateway) ours(page catalog.Page, tools [][]byte) [][]byte {
-	if !g.cfg.WaitTool || page.Next != "" {
+	if page.Next != "" {
 		return tools
 	}
-	return append(slices.Clip(tools), []byte(waitView))
+	tools = slices.Clip(tools)
+	if g.cfg.WaitTool {
+		tools = append(tools, []byte(waitView))
+	}
+	for _, s := range g.signIns() {
+		tools = append(tools, g.signInView(s))
+	}
+	return tools
 }
 
 // views returns tools as a client sees them. A client of 2025-11-25 may follow a call of each tool

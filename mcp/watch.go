@@ -105,11 +105,16 @@ func (g *Gateway) changed(ctx context.Context, s *Server, list string) {
 // listed.
 func (g *Gateway) generation() string {
 	g.tools.mu.RLock()
-	defer g.tools.mu.RUnlock()
-	if g.tools.table == nil {
+	table := g.tools.table
+	g.tools.mu.RUnlock()
+	if table == nil {
 		return ""
 	}
-	return g.tools.table.Generation()
+	out := table.Generation()
+	for _, s := range g.signIns() {
+		out += "/" + s.Alias
+	}
+	return out
 }
 
 // announce notifies clients of a changed list, if the configuration has a function for that.

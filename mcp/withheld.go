@@ -15,7 +15,7 @@ import (
 func withhold(plan *resolve.Plan, s *Server, v *catalog.Verdict, down error) {
 	switch {
 	case down != nil:
-		v.State, v.Reason = catalog.Withheld, textDown(s.Alias, down)
+		v.State, v.Reason = catalog.Withheld, textDown(s, down)
 	case len(s.Include) > 0 && !slices.Contains(s.Include, v.Tool.Name), slices.Contains(s.Exclude, v.Tool.Name):
 		v.State, v.Reason = catalog.Withheld, "The gateway's configuration leaves out this tool."
 	case undeclared(plan, s.Alias, v.Tool.Name):
@@ -24,7 +24,8 @@ func withhold(plan *resolve.Plan, s *Server, v *catalog.Verdict, down error) {
 }
 
 // textDown returns the answer to calls of a server whose tools are not known now.
-func textDown(alias string, why error) string {
+func textDown(s *Server, why error) string {
+	alias := s.Alias
 	if errors.Is(why, errPins) {
 		return "Nobody can say which definitions of the tools of " + alias + " were accepted; its operators must look at it."
 	}
@@ -32,8 +33,7 @@ func textDown(alias string, why error) string {
 		return "The server " + alias + " has not listed its tools yet."
 	}
 	if errors.Is(why, upstream.ErrSignIn) {
-		return "The server " + alias + " wants a sign-in, and takes no token that the gateway has; its operators must set " +
-			"token_file or oauth."
+		return textSignIn(s, why)
 	}
 	text := "The server " + alias + " can't be reached."
 	if ended, is := errors.AsType[*upstream.EndedError](why); is && ended.LastWords != "" {
@@ -60,5 +60,5 @@ func (g *Gateway) unknown(name string) *tool {
 	if failed[alias] == nil || len(listed[alias].Tools) > 0 {
 		return nil
 	}
-	return &tool{server: alias, withheld: textDown(alias, failed[alias])}
+	return &tool{server: alias, withheld: textDown(g.servers[alias], failed[alias])}
 }

@@ -19,39 +19,6 @@ const (
 	mostBytes = 64 << 20
 )
 
-// hostileForms returns schemas of forms that are expensive, with a default if that makes
-// them worse.
-func hostileForms(n int) map[string]string {
-	program := "^(" + strings.Repeat(".{0,999}", 119) + ")x$"
-	text := strings.Repeat("a", n)
-	field := func(more string) string {
-		return `{"type":"object","properties":{"f":{"type":"string",` + more + `}}}`
-	}
-	var fields, options, nested strings.Builder
-	for i := range n / 60 {
-		fmt.Fprintf(&fields, `"f%d":{"type":"string","pattern":"^([a-z]{1,99}){1,9}$"},`, i)
-		fmt.Fprintf(&options, `"o%d",`, i)
-	}
-	for range n / 40 {
-		nested.WriteString(`{"type":"object","properties":{"a":`)
-	}
-	return map[string]string{
-		"a large program": `{"type":"string","pattern":"` + program + `","default":"` + text + `"}`,
-		"of a field":      field(`"pattern":"` + program + `","default":"` + text + `"`),
-		"a pattern that nests": field(`"pattern":"` + strings.Repeat("(", 400) + "a" +
-			strings.Repeat("{1,2})", 400) + `"`),
-		"alternatives":          field(`"pattern":"` + strings.Repeat("a|", 450) + `","default":"` + text + `"`),
-		"classes":               field(`"pattern":"` + strings.Repeat(`\\p{L}`, 150) + `","default":"` + text + `"`),
-		"a bounded repetition":  field(`"pattern":"^(a?){1000}a{1000}$","default":"` + strings.Repeat("a", 999) + `"`),
-		"many patterns":         `{"type":"object","properties":{` + fields.String() + `"z":{"type":"string"}}}`,
-		"many options":          field(`"enum":[` + options.String() + `"z"]`),
-		"schemas in schemas":    nested.String() + `{}` + strings.Repeat("}}", n/40),
-		"references in circles": `{"$ref":"#/a","a":{"$ref":"#/b"},"b":{"$ref":"#/a"}}`,
-		"a plain form":          field(`"maxLength":9`),
-		"a multiple":            `{"type":"object","properties":{"f":{"type":"number","multipleOf":1e-300,"default":1e300}}}`,
-	}
-}
-
 // hostileContexts returns parts of a context that are expensive to check or show.
 func hostileContexts() map[string]string {
 	each := func(name, unit string, n int) string {
@@ -108,7 +75,7 @@ func TestARequestCostsLittle(t *testing.T) {
 		}, hostileContexts()},
 		"question": {rt, "/v1/agents/desk/questions", func(x string) string {
 			return `{"principal":"mara@example.com","question":{"asker":"b","prompt":"p","schema":` + x + `}}`
-		}, hostileForms(n)},
+		}, growth.HostileForms(n)},
 	}
 	for what, way := range ways {
 		accepted, answer := false, ""

@@ -242,7 +242,7 @@ func (c *checker) mcp(tenant string, g mcpconfig.Served, agents *plans.Plans) {
 		c.wrong(tenant, what, noAgent(err))
 	}
 	for _, u := range g.Upstream {
-		_, _, err := mcpUpstream(u, c.cfg.Drain, slog.New(slog.DiscardHandler))
+		_, _, err := mcpUpstream(u, mcpOwn{grace: c.cfg.Drain}, slog.New(slog.DiscardHandler))
 		c.wrong(tenant, what+": server "+u.Alias, err)
 	}
 	_, err := pinfile.Read(c.cfg.PinsOf(g))

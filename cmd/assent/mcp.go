@@ -15,6 +15,8 @@ func (p program) newMCP(operator operate.Commands) *cobra.Command {
 		"mcp stands between MCP clients and MCP servers (docs/contracts/mcp.md).",
 		operator.MCPGateway(),
 		operator.MCPInbox(),
+		p.mcpSignIn(),
+		p.mcpSignOut(),
 		p.mcpPins(),
 		p.mcpPin(),
 		p.mcpDiff(),

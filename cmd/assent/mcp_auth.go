@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/mcp/auth"
 	mcpconfig "github.com/assent-dev/assent/mcp/config"
+	"github.com/assent-dev/assent/mcp/upstream"
 )
 
 // mcpResource returns the resource server of a gateway that accepts tokens of issuers, or nil if it
@@ -121,6 +123,27 @@ func clientOf(u mcpconfig.Upstream) (*auth.Client, error) {
 		Resource: resourceOf(u),
 		Networks: networks,
 	})
+}
+
+// withSignIn makes a server use the tokens of a person's sign-in, unless it gets tokens in another
+// way. It returns the command by which a person signs in.
+func withSignIn(to *upstream.Config, u mcpconfig.Upstream, own mcpOwn) (command string, err error) {
+	if own.signIn == nil || own.file == "" || !u.SignsIn() {
+		return "", nil
+	}
+	s, err := forSignIns().SignInOf(u, own.signIn(u.Alias))
+	if err != nil {
+		return "", fmt.Errorf("sign_in: %w", err)
+	}
+	to.TokenVersion = s.Version
+	to.Token = func(ctx context.Context, refused string) (string, error) {
+		token, err := s.Token(ctx, refused)
+		if errors.Is(err, auth.ErrSignIn) {
+			return "", fmt.Errorf("%w: %w", upstream.ErrSignIn, err)
+		}
+		return token, err
+	}
+	return config.SignInCommand(u.Alias, own.file), nil
 }
 
 // resourceOf returns the resource for which a server's token is requested.

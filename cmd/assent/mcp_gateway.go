@@ -132,7 +132,7 @@ func newMCPAlone(cfg config.MCP, common mcp.Config) (*mcpAlone, error) {
 	}
 	common.Callers = mcpCallers(cfg)
 	common.Approved = cfg.PermitAge
-	own := mcpOwn{pins: cfg.Pins(), grace: cfg.Grace}
+	own := mcpOwn{pins: cfg.Pins(), grace: cfg.Grace, signIn: cfg.SignIn, file: cfg.File}
 	m, err := newMCP(cfg.Works, own, common)
 	return &mcpAlone{mcpGateway: m, cfg: cfg, tokens: tokens}, err
 }
@@ -150,13 +150,17 @@ type mcpGateway struct {
 type mcpOwn struct {
 	pins  string        // the file of its pins
 	grace time.Duration // how long running calls may take to end after a request to stop
+	// signIn returns the file of the tokens of a sign-in to a server. It is nil if nobody can sign
+	// in.
+	signIn func(alias string) string
+	file   string // of the configuration
 }
 
 // newMCP makes a gateway from what it works with.
 func newMCP(cfg mcpconfig.Works, own mcpOwn, common mcp.Config) (*mcpGateway, error) {
 	m := &mcpGateway{log: common.Log, grace: own.grace}
 	for _, u := range cfg.Upstream {
-		s, connection, err := mcpUpstream(u, own.grace, common.Log)
+		s, connection, err := mcpUpstream(u, own, common.Log)
 		if err != nil {
 			return nil, fmt.Errorf("server %s: %w", u.Alias, err)
 		}

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/term"
@@ -25,7 +24,7 @@ import (
 
 // mcpUpstream returns a server behind a gateway and the connection to it.
 func mcpUpstream(
-	u mcpconfig.Upstream, grace time.Duration, log *slog.Logger,
+	u mcpconfig.Upstream, own mcpOwn, log *slog.Logger,
 ) (out mcp.Server, connection *upstream.Server, err error) {
 	filled, err := u.Filled(os.Getenv)
 	if err != nil {
@@ -36,7 +35,7 @@ func mcpUpstream(
 		return out, nil, err
 	}
 	to.Alias, to.Era = u.Alias, u.Era
-	to.Version, to.Grace = term.Version, grace
+	to.Version, to.Grace = term.Version, own.grace
 	to.Log = log
 	asks := mcp.Questions{
 		Elicitation:  u.Elicitation != "off",
@@ -46,6 +45,10 @@ func mcpUpstream(
 		Instructions: u.Instructions == "relay",
 	}
 	to.Capabilities, to.Ask = asks.Declared(), asks.Answer
+	command, err := withSignIn(&to, filled, own)
+	if err != nil {
+		return out, nil, err
+	}
 	if connection, err = upstream.New(to); err != nil {
 		return out, nil, err
 	}
@@ -56,6 +59,7 @@ func mcpUpstream(
 		Questions: asks,
 		Include:   u.IncludeTools,
 		Exclude:   u.ExcludeTools,
+		SignIn:    command,
 		Judging: catalog.Settings{
 			First:    catalog.First(u.Pins),
 			OnChange: catalog.OnChange(u.OnChange),

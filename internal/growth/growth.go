@@ -2,12 +2,16 @@
 package growth
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
 	"time"
 )
+
+// clock is a CPU clock.
+type clock uintptr
 
 const (
 	times    = 4                     // how much larger the second input is
@@ -56,11 +60,11 @@ func timed(work func()) time.Duration {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for n := 1; ; n *= 2 {
 		runtime.GC()
-		began, known := cpuTime()
+		began, known := cpuTime(threadClock)
 		for range n {
 			work()
 		}
-		ended, _ := cpuTime()
+		ended, _ := cpuTime(threadClock)
 		if took := ended - began; took >= enough || n >= repeats || !known {
 			return took / time.Duration(n)
 		}
@@ -73,13 +77,32 @@ func Within(t testing.TB, cpu time.Duration, bytes uint64, work func()) {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	within(t, threadClock, cpu, bytes, work)
+}
+
+// WithinLive fails the test if work takes more CPU time of the process, with all its goroutines, than
+// allowed, or more memory at one time. No other test may run at the same time.
+func WithinLive(t testing.TB, cpu time.Duration, bytes uint64, work func()) {
+	t.Helper()
+	within(t, processClock, cpu, math.MaxUint64/slower, work)
+	var peak uint64
+	for range attempts {
+		if peak = Footprint(work); peak <= bytes*slower {
+			return
+		}
+	}
+	t.Errorf("%d bytes are in use at a time, want at most %d", peak, bytes)
+}
+
+func within(t testing.TB, of clock, cpu time.Duration, bytes uint64, work func()) {
+	t.Helper()
 	var took time.Duration
 	var made uint64
 	for range attempts {
-		before, began := allocations(), time.Duration(0)
-		began, _ = cpuTime()
+		before := allocations()
+		began, _ := cpuTime(of)
 		work()
-		ended, _ := cpuTime()
+		ended, _ := cpuTime(of)
 		took, made = ended-began, allocations()-before
 		if made > bytes*slower { // freed or not
 			made = Footprint(work)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 
@@ -45,8 +46,8 @@ func ReadItem(list string, raw []byte) (Item, error) {
 	if list == ListResources && !hasScheme.MatchString(item.ID) {
 		f.Expect(id, "a URI with a scheme")
 	}
-	if size := f.Raw("size"); size != nil && jsonmsg.Describe(size) != "a number" {
-		f.Expect("size", "a number")
+	if size := f.Raw("size"); size != nil && !isWhole(size) {
+		f.Expect("size", "a whole number")
 	}
 	for _, argument := range f.Objects("arguments") {
 		noNulls(argument, "name", "title", "description", "required")
@@ -83,6 +84,13 @@ func annotated(f jsonmsg.Fields) {
 		f.Expect("priority", "a number from 0 to 1")
 	}
 	f.Text("lastModified")
+}
+
+// isWhole reports whether a JSON text is a number without a fraction that every reader represents
+// exactly.
+func isWhole(raw []byte) bool {
+	n, err := strconv.ParseFloat(string(jsonmsg.Trim(raw)), 64)
+	return err == nil && n == math.Trunc(n) && math.Abs(n) <= 1<<53
 }
 
 // isFraction reports whether a JSON text is a number from 0 to 1.

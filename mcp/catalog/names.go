@@ -21,6 +21,9 @@ const (
 // ours is the prefix of the names of the gateway's own tools.
 const ours = "assent__"
 
+// Own returns the advertised name of a tool of the gateway itself.
+func (n Naming) Own(name string) string { return shorten(ours+name, n.orDefault().Limit) }
+
 // Reserved reports whether a name is reserved for the gateway, or looks like a reserved one.
 func Reserved(name string) bool {
 	folded := safetext.Fold(name)

@@ -20,6 +20,7 @@ func decoder(dir string) *document.Decoder {
 			"upstream": check(checkUpstream),
 			"issuer":   check(checkIssuer),
 			"client":   check(checkClient),
+			"sign_in":  check(checkSignIn),
 		},
 	}
 }
@@ -47,6 +48,16 @@ func checkGateway(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 // with.
 func checkServed(d *document.Decoder, n *yamldoc.Node, g *Served) {
 	checkWorks(d, n, &g.Works)
+	upstream := n.Get("upstream")
+	for i := range g.Upstream {
+		at := upstream
+		if upstream.Kind == yamldoc.Sequence {
+			at = upstream.Items[i]
+		}
+		if g.Upstream[i].SignIn != nil {
+			d.Wrong(at.Field("sign_in").Key, "all callers would act as the person who signed in", "token_file or oauth", "")
+		}
+	}
 	if g.InPlace && !g.AsksUser() {
 		d.Wrong(
 			n.Get("in_place"),
@@ -168,7 +179,7 @@ func checkAsk(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 // address, or has fields of the other.
 func checkUpstream(d *document.Decoder, n *yamldoc.Node, u *Upstream) {
 	program := []string{"args", "cwd", "env", "env_file", "env_from", "dotenv_file", "pin_binary"}
-	remote := []string{"networks", "token_file", "token_env", "oauth", "header_files", "header_env"}
+	remote := []string{"networks", "token_file", "token_env", "oauth", "sign_in", "header_files", "header_env"}
 	given := func(name string) bool { return n.Get(name) != nil }
 	switch {
 	case given("command") == given("url"):
@@ -179,7 +190,7 @@ func checkUpstream(d *document.Decoder, n *yamldoc.Node, u *Upstream) {
 		refuse(d, n, program, "command", "url")
 	}
 
-	refuseSecond(d, n, "token_file", "token_env", "oauth")
+	refuseSecond(d, n, "token_file", "token_env", "oauth", "sign_in")
 	checkVariables(d, n, u)
 	for _, f := range fields(n.Get("fill_in")) {
 		if f.Key.Text == "" {
@@ -241,7 +252,7 @@ func checkHeaders(d *document.Decoder, n *yamldoc.Node, u *Upstream) {
 				d.Wrong(f.Key, "the gateway sets "+name+" itself", "another header", "")
 			case seen[name]:
 				d.Wrong(f.Key, "the header "+name+" is given twice", "one of them", "")
-			case name == "Authorization" && (u.TokenFile+u.TokenEnv != "" || u.OAuth != nil):
+			case name == "Authorization" && (u.TokenFile+u.TokenEnv != "" || u.OAuth != nil || u.SignIn != nil):
 				d.Wrong(f.Key, "the token goes into Authorization", "token_file or this header", "")
 			}
 

@@ -80,6 +80,17 @@ func checkIssuer(d *document.Decoder, n *yamldoc.Node, _ *Issuer) {
 	refuseSecond(d, n, "jwks_url", "jwks_file")
 }
 
+func checkSignIn(d *document.Decoder, n *yamldoc.Node, s *SignIn) {
+	for _, name := range []string{"client_secret_file", "redirect_port"} {
+		if f := n.Field(name); f != nil && s.ID == "" {
+			d.Wrong(f.Key, name+" belongs to a client that was registered by hand", "client_id, or no "+name, "")
+		}
+	}
+	if port := n.Get("redirect_port"); port != nil && (s.RedirectPort < 1 || s.RedirectPort > 65535) {
+		d.Wrong(port, "this is no port", "a number from 1 to 65535", "")
+	}
+}
+
 func checkClient(d *document.Decoder, n *yamldoc.Node, c *Client) {
 	if (c.TokenURL == "") == (c.Issuer == "") {
 		d.Wrong(n, "tokens are issued at one address", "token_url or issuer, one of them", "")

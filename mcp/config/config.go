@@ -124,6 +124,16 @@ type Client struct {
 	Networks   []string `doc:"networks"`
 }
 
+// SignIn configures how a person signs in to a server.
+type SignIn struct {
+	ID           string   `doc:"client_id"`          // "": each sign-in registers a client
+	SecretFile   string   `doc:"client_secret_file"` // "": the client has no secret
+	Issuer       string   `doc:"issuer"`
+	Scopes       []string `doc:"scopes"`
+	RedirectPort int      `doc:"redirect_port"` // 0: any
+	Networks     []string `doc:"networks"`
+}
+
 // Upstream is an MCP server: a program if it has a Command, otherwise the server at URL.
 type Upstream struct {
 	Alias   string            `doc:"alias"`
@@ -145,6 +155,7 @@ type Upstream struct {
 	TokenFile   string            `doc:"token_file"`
 	TokenEnv    string            `doc:"token_env"`
 	OAuth       *Client           `doc:"oauth"`
+	SignIn      *SignIn           `doc:"sign_in"`
 	HeaderFiles map[string]string `doc:"header_files"`
 	HeaderEnv   map[string]string `doc:"header_env"`
 
@@ -169,6 +180,15 @@ type Upstream struct {
 	ClientRoots string `doc:"client_roots"`
 	// Instructions is "drop" or "relay".
 	Instructions string `doc:"instructions"`
+}
+
+// SignsIn reports whether a person may sign in to the server. Servers that get a token in another
+// way need no sign-in.
+func (u *Upstream) SignsIn() bool {
+	authorized := func(name string) bool { return strings.EqualFold(name, "Authorization") }
+	return u.URL != "" && u.TokenFile+u.TokenEnv == "" && u.OAuth == nil &&
+		!slices.ContainsFunc(slices.Collect(maps.Keys(u.HeaderFiles)), authorized) &&
+		!slices.ContainsFunc(slices.Collect(maps.Keys(u.HeaderEnv)), authorized)
 }
 
 // Passed returns the variables that every program gets from the gateway's environment if they are

@@ -7,15 +7,14 @@
 package pinfile
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
+	"github.com/assent-dev/assent/internal/filelock"
 	"github.com/assent-dev/assent/mcp/catalog"
 )
 
@@ -38,7 +37,7 @@ func Update(ctx context.Context, path string, change func(*catalog.Pins) error) 
 	if whole, err := filepath.EvalSymlinks(path); err == nil {
 		path = whole
 	}
-	unlock, err := wait(ctx, path)
+	unlock, err := filelock.Lock(ctx, path)
 	if err != nil {
 		return fmt.Errorf("the pins %s: %w", path, err)
 	}
@@ -54,49 +53,8 @@ func Update(ctx context.Context, path string, change func(*catalog.Pins) error) 
 	if err != nil {
 		return err
 	}
-	if err := replace(path, text); err != nil {
+	if err := filelock.Replace(path, text); err != nil {
 		return fmt.Errorf("write the pins: %w", err)
-	}
-	return nil
-}
-
-// again is the pause before a program tries again to get the lock.
-const again = 10 * time.Millisecond
-
-// wait takes the lock of a file.
-func wait(ctx context.Context, path string) (unlock func() error, err error) {
-	for {
-		unlock, err := lock(path)
-		if err != nil || unlock != nil {
-			return unlock, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("another program changes it: %w", context.Cause(ctx))
-		case <-time.After(again):
-		}
-	}
-}
-
-// replace writes a temporary file in the same directory and renames it to path. It does nothing if
-// the content is the same already.
-func replace(path string, text []byte) (err error) {
-	if was, err := os.ReadFile(path); err == nil && bytes.Equal(was, text) {
-		return nil
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/filelock"
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/catalog"
 )
@@ -121,7 +122,7 @@ func TestReadAndUpdate(t *testing.T) {
 // TestUpdateWaits: Update returns an error if it can't lock the file in time.
 func TestUpdateWaits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pins.json")
-	unlock := must.Get(lock(file))(t)
+	unlock := must.Get(filelock.Try(file))(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("tired"))
 	if err := add(ctx, file, "a"); err == nil || !strings.Contains(err.Error(), "another program changes it: tired") {

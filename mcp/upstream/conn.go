@@ -126,7 +126,7 @@ func (c *conn) cause() error {
 func (c *conn) take(line []byte) {
 	m, bad := wire.Parse(line, wire.Limits())
 	switch {
-	case bad != nil && m.ID.IsZero():
+	case bad != nil && (m.ID.IsZero() || m.Method != ""):
 		c.s.cfg.Log.Warn("a message can't be read", "server", c.s.cfg.Alias, "reason", bad.Message)
 	case bad != nil:
 		c.settle(m.ID, answered{err: fmt.Errorf("its answer can't be read: %s", bad.Message)})

@@ -32,6 +32,17 @@ var (
 	ErrUnknown = errors.New("nobody knows what came of the request")
 )
 
+// ScopeError means that a server refused a token because it lacks a scope. Only a sign-in can help,
+// so it is an ErrSignIn too.
+type ScopeError struct {
+	Scope string // that the request needs, as the server wrote it; may be empty
+}
+
+func (e *ScopeError) Error() string { return "the token lacks a scope" }
+
+// Is reports whether the target is ErrSignIn.
+func (e *ScopeError) Is(target error) bool { return target == ErrSignIn }
+
 // Eras of a server.
 const (
 	Auto   = "auto"
@@ -55,8 +66,11 @@ type Config struct {
 	// Token returns the bearer token for each request; it is empty for none. refused is a token
 	// that the server has refused, so that another one is needed, or empty. If Token is nil,
 	// requests carry no token.
-	Token   func(ctx context.Context, refused string) (string, error)
-	Headers map[string]string // of each request
+	Token func(ctx context.Context, refused string) (string, error)
+	// TokenVersion returns a text that changes when there may be another token. After a failure the
+	// server is then tried again at once. It may be nil.
+	TokenVersion func() string
+	Headers      map[string]string // of each request
 
 	Era          string          // Auto, Legacy or Modern; Auto
 	Capabilities json.RawMessage // that we declare; {}
@@ -207,6 +221,7 @@ func (s *Server) Changed() <-chan string { return s.changed }
 func (s *Server) Run(ctx context.Context) error {
 	for fails := 0; ctx.Err() == nil; {
 		began := time.Now()
+		version := s.tokenVersion()
 		err := s.connect(ctx, fails > 0)
 		if ctx.Err() != nil {
 			break
@@ -217,10 +232,41 @@ func (s *Server) Run(ctx context.Context) error {
 		fails++
 		s.set(nil, err)
 		s.cfg.Log.WarnContext(ctx, "the server has ended", "server", s.cfg.Alias, "error", err)
-		_ = wait.Pause(ctx, backoff.Jitter(200*time.Millisecond, 30*time.Second, fails))
+		if s.rest(ctx, backoff.Jitter(200*time.Millisecond, 30*time.Second, fails), version) {
+			fails = 1
+		}
 	}
 
 	return ctx.Err()
+}
+
+// lookForToken is how often rest looks for another token.
+const lookForToken = 300 * time.Millisecond
+
+// rest pauses before the next attempt. It returns true early if the version of the token is another
+// one.
+func (s *Server) rest(ctx context.Context, pause time.Duration, version string) bool {
+	for until := time.Now().Add(pause); ctx.Err() == nil; {
+		left := time.Until(until)
+		if s.tokenVersion() != version {
+			return true
+		}
+		if left <= 0 {
+			return false
+		}
+		if s.cfg.TokenVersion != nil {
+			left = min(left, lookForToken)
+		}
+		_ = wait.Pause(ctx, left)
+	}
+	return false
+}
+
+func (s *Server) tokenVersion() string {
+	if s.cfg.TokenVersion == nil {
+		return ""
+	}
+	return s.cfg.TokenVersion()
 }
 
 // connect starts the server and returns when it has ended. After a restart the lists may have

@@ -107,6 +107,8 @@ func (a *asking) answer(resp *http.Response, stop context.CancelFunc) (Answer, e
 	switch kind := kindOf(resp); {
 	case resp.StatusCode == http.StatusUnauthorized:
 		return Answer{}, fmt.Errorf("%w: %w: it answered %s", ErrNotSent, ErrSignIn, resp.Status)
+	case resp.StatusCode == http.StatusForbidden && lacksScope(resp) != nil:
+		return Answer{}, fmt.Errorf("%w: %w: it answered %s", ErrNotSent, lacksScope(resp), resp.Status)
 	case provenRefusal(resp.StatusCode):
 		return Answer{}, fmt.Errorf("%w: it answered %s", ErrNotSent, resp.Status)
 	case resp.StatusCode == http.StatusNotFound && !a.w.modern && a.w.current() != "":
@@ -118,6 +120,16 @@ func (a *asking) answer(resp *http.Response, stop context.CancelFunc) (Answer, e
 	}
 
 	return Answer{}, fmt.Errorf("%w: it answered %s, %q", ErrUnknown, resp.Status, kindOf(resp))
+}
+
+// lacksScope returns an error if a server refused the token because of its scopes (RFC 6750 section
+// 3.1), and nil otherwise.
+func lacksScope(resp *http.Response) error {
+	c, _ := wire.ReadChallenge(resp.Header.Values("WWW-Authenticate"))
+	if c.Error != wire.InsufficientScope {
+		return nil
+	}
+	return &ScopeError{Scope: c.Scope}
 }
 
 // kindOf returns the media type of a response without its parameters.

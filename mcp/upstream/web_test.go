@@ -147,11 +147,15 @@ func TestWhatIsKnownAfterAFailure(t *testing.T) {
 		called func(http.ResponseWriter, string, int)
 		want   error
 	}{
-		"500":                {status(500), upstream.ErrUnknown},
-		"202":                {status(202), upstream.ErrUnknown},
-		"a redirect":         {status(307), upstream.ErrUnknown},
-		"401":                {status(401), upstream.ErrSignIn},
-		"403":                {status(403), upstream.ErrNotSent},
+		"500":        {status(500), upstream.ErrUnknown},
+		"202":        {status(202), upstream.ErrUnknown},
+		"a redirect": {status(307), upstream.ErrUnknown},
+		"401":        {status(401), upstream.ErrSignIn},
+		"403":        {status(403), upstream.ErrNotSent},
+		"403 for a scope": {func(w http.ResponseWriter, _ string, _ int) {
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="a b"`)
+			w.WriteHeader(http.StatusForbidden)
+		}, upstream.ErrSignIn},
 		"415":                {status(415), upstream.ErrNotSent},
 		"header mismatch":    {text(`"error":{"code":-32020,"message":"header"}`), upstream.ErrNotSent},
 		"two equal names":    {text(`"result":{"isError":true,"isError":false}`), upstream.ErrUnknown},
@@ -161,6 +165,46 @@ func TestWhatIsKnownAfterAFailure(t *testing.T) {
 		if _, err := call(t.Context(), visit(t, s, nil), "a", nil); !errors.Is(err, c.want) || s.calls() != 1 {
 			t.Errorf("%s: %d calls, %v", name, s.calls(), err)
 		}
+	}
+}
+
+// TestAnotherTokenIsTriedAtOnce: a server that refused the token is not left alone for the pause
+// after failures when there is another token.
+func TestAnotherTokenIsTriedAtOnce(t *testing.T) {
+	t.Parallel()
+	var token atomic.Value
+	token.Store("first")
+	s := mcptest.NewSite(t, mcptest.Script{Era: "modern"}, func(w http.ResponseWriter, v *mcptest.Visit) bool {
+		refused := v.Header.Get("Authorization") != "Bearer second"
+		if refused {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		return refused
+	})
+	version := func() string { return token.Load().(string) }
+	server := must.Get(upstream.New(upstream.Config{
+		Alias:        "a",
+		URL:          s.URL,
+		Token:        func(context.Context, string) (string, error) { return version(), nil },
+		TokenVersion: version,
+	}))(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		_ = server.Run(ctx)
+		close(ended)
+	}()
+	defer func() {
+		stop()
+		<-ended
+	}()
+	// The ninth pause is half a minute.
+	testwait.Until(t, "the pauses are long", func() bool { return len(s.Visits("server/discover")) > 5 })
+	refused := len(s.Visits("server/discover"))
+	token.Store("second")
+	testwait.Until(t, "it is connected", func() bool { return server.Peer().Version != "" })
+	if n := len(s.Visits("server/discover")) - refused; n > 2 {
+		t.Errorf("it was tried %d times", n)
 	}
 }
 

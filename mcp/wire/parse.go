@@ -22,11 +22,11 @@ type members map[string][]byte
 func Parse(text []byte, lim value.Limits) (Message, *Error) {
 	text = bytes.TrimSpace(text)
 	if err := bounded(text, lim); err != nil {
-		return Message{}, err
+		return salvage(text), err
 	}
 	all, err := split(text, "jsonrpc", "id", "method", "params", "result", "error")
 	if err != nil {
-		return Message{}, unreadable(err)
+		return salvage(text), unreadable(err)
 	}
 
 	m := Message{}

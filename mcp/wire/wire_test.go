@@ -411,3 +411,30 @@ func TestReadLogRefusesUnknownLevelsAndMissingData(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreadableMessagesKeepTheirID: whoever waits for the answer learns that it can't be read.
+func TestUnreadableMessagesKeepTheirID(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
+	for text, want := range map[string][2]string{
+		`{"jsonrpc":"2.0","result":` + deep + `,"id":7}`:        {"7", ""},
+		`{"id" : "a\"b" , "result":` + deep:                     {`"a\"b"`, ""},
+		`{"method":"tools/call","params":` + deep + `,"id":7}`:  {"7", "tools/call"},
+		`{"result":{"id":1,"a":[{"id":2}]},"id":7,"result":{}}`: {"7", ""},
+		`{"result":"\"id\":8,","id":7`:                          {"7", ""},
+		`{"id":7,"result":` + deep + `,"id":8}`:                 {"", ""},
+		`{"result":["id",{"id":1}],"x":` + deep + `}`:           {"", ""},
+		`{"id":` + deep + `}`:                                   {"", ""},
+		`{"id":` + strings.Repeat("1", 10_000) + `,"x":` + deep: {"", ""},
+		`[{"id":7}]`: {"", ""}, `{`: {"", ""}, `{"id":`: {"", ""}, `{"id`: {"", ""}, `{"method":"`: {"", ""},
+	} {
+		m, bad := wire.Parse([]byte(text), wire.Limits())
+		id := ""
+		if !m.ID.IsZero() {
+			id = m.ID.Text()
+		}
+		if bad == nil || id != want[0] || m.Method != want[1] {
+			t.Errorf("%.60s: id %s, method %q, %v", text, id, m.Method, bad)
+		}
+	}
+}

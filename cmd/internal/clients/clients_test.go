@@ -641,7 +641,9 @@ func TestServersKeepWhatTheyHad(t *testing.T) {
 		"web": {"url": "https://a.example/${input:key}", "timeout": 3}}}`)
 	says := w.wants(0, "installed", "install", "--client", "vscode", "--scope", "project", "--yes")
 	if !strings.Contains(says, "can't use the model of VS Code (sampling) nor learn its directories (roots)") ||
-		!strings.Contains(says, "its alias is a_b_2") {
+		!strings.Contains(says, "its alias is a_b_2") ||
+		!strings.Contains(says, "web: if it wants you to sign in, run: assent mcp sign-in web --config "+w.home) ||
+		strings.Count(says, "sign-in") != 1 {
 		t.Error(says)
 	}
 	place := edits.Place{OS: "linux", Getenv: w.getenv, Project: dir}

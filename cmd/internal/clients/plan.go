@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	cmdconfig "github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/edits"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
@@ -240,6 +241,9 @@ func (p *plan) secrets() {
 	for i := range p.servers {
 		s := &p.servers[i]
 		p.files = append(p.files, p.secretsOf(s)...)
+		if s.SignsIn() {
+			s.notes = append(s.notes, "if it wants you to sign in, run: "+cmdconfig.SignInCommand(s.Alias, p.config))
+		}
 		p.notes = append(p.notes, prefixed(s.name, s.notes)...)
 	}
 }

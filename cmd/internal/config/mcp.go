@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ type MCP struct {
 	config.Gateway
 	Chosen  *term.Decisions // by Decisions; nil: there are none
 	Name    string          // of its records: another file, or another program, is another gateway
+	File    string          // that it was read from; "": flags
 	KeyFile string
 	Mark    string // the file of the watermark
 	Private string // directory of what only this user may read; empty for that of the key
@@ -92,13 +94,32 @@ func (a Reader) MCPPlace(f MCPFlags) (MCP, error) {
 
 // Pins returns the path of the file with the gateway's pins. Gateways with different stores in one
 // directory have separate files.
-func (c *MCP) Pins() string {
-	name := "mcp"
-	if !stores.IsURL(c.Store) {
-		base := filepath.Base(c.Store)
-		name = strings.TrimSuffix(base, filepath.Ext(base))
+func (c *MCP) Pins() string { return c.Beside(c.storeName() + ".pins.json") }
+
+// SignIn returns the path of the file with the tokens of a person's sign-in to a server.
+func (c *MCP) SignIn(alias string) string {
+	return filepath.Join(c.Beside(c.storeName()+".sign-ins"), alias, "token.json")
+}
+
+// plainWord matches words that a shell reads as they are.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=-]+$`)
+
+// SignInCommand returns the command by which a person signs in to a server of a gateway, whose
+// configuration is in a file.
+func SignInCommand(alias, file string) string {
+	if !plainWord.MatchString(file) {
+		file = "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
 	}
-	return c.Beside(name + ".pins.json")
+	return "assent mcp sign-in " + alias + " --config " + file
+}
+
+// storeName returns the name of the store without its extension.
+func (c *MCP) storeName() string {
+	if stores.IsURL(c.Store) {
+		return "mcp"
+	}
+	base := filepath.Base(c.Store)
+	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
 func (f MCPFlags) flags() bool {
@@ -117,7 +138,7 @@ func (a Reader) mcpFile(file string) (cfg MCP, err error) {
 		return cfg, fmt.Errorf("the configuration %s can't be used", file)
 	}
 	whole, err := filepath.Abs(file)
-	cfg.Gateway, cfg.Name = g, nameOf(whole)
+	cfg.Gateway, cfg.Name, cfg.File = g, nameOf(whole), whole
 	return cfg, err
 }
 

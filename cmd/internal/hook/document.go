@@ -32,7 +32,8 @@ type event struct {
 	session string
 	id      string // of the call; empty if the product has none
 	call    resolve.Call
-	mode    string // of the product's own permissions
+	from    provenance // of the call's MCP server
+	mode    string     // of the product's own permissions
 	cwd     string
 	named   []string // see names
 	root    string   // of the project; empty for cwd

@@ -15,7 +15,8 @@ import (
 var protectedNames = []string{
 	".claude", ".claude.json", ".codex", ".gemini", ".copilot", ".cursor", ".github/hooks",
 	"claude-code/managed-settings",
-	"managed-settings.json", ".mcp.json", "assent.key", "hook.db", "mcp.token", "config/assent", ".assent",
+	"managed-settings.json", ".mcp.json", "assent.key", "hook.db", "mcp.token", "mcp.sign-ins",
+	"config/assent", ".assent",
 }
 
 // touches returns the name of a settings file of a product or of assent that the call may touch, or

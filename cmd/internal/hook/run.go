@@ -211,6 +211,9 @@ func (r *run) says() []info.Item {
 	if r.event.cwd != "" {
 		items = append(items, info.Item{Label: inDirectory, Text: r.event.cwd})
 	}
+	if from := r.event.from.String(); from != "" {
+		items = append(items, info.Item{Label: "MCP server", Text: from})
+	}
 	if info.Check(items) != nil {
 		return nil
 	}

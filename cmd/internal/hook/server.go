@@ -13,6 +13,14 @@ import (
 // configuration, and the location of that configuration.
 type provenance struct{ name, source string }
 
+// String returns the name and the location for people. It is empty if the name is unknown.
+func (p provenance) String() string {
+	if p.name == "" || p.source == "" {
+		return p.name
+	}
+	return p.name + ", configured in: " + p.source
+}
+
 // ownSources are the locations of servers that the user, the administrator or the program around
 // Claude Code configured. Servers that are configured in a repository, come with a plugin or have
 // an unknown location are not among them.
@@ -31,6 +39,7 @@ func (e *event) tool(in jsonmsg.Fields, field string) {
 	if !known {
 		in.Expect(field, "the name of a tool of the server that mcp_server names")
 	}
+	e.from = from
 	e.call.Kind, e.call.Tool = resolve.Tool, tool
 	if server != "" {
 		e.call.Kind, e.call.Server = resolve.MCPTool, server

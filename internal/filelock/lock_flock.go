@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package pinfile
+package filelock
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// lock locks the directory of a file, so that no lock file is needed. unlock is nil while another
+// Try locks the directory of a file, so that no lock file is needed. unlock is nil while another
 // process holds the lock. The lock ends with the process.
-func lock(path string) (unlock func() error, err error) {
+func Try(path string) (unlock func() error, err error) {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 //go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
 
-package pinfile
+package filelock
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// lock creates a lock file next to the other file. unlock is nil while another process holds the
+// Try creates a lock file next to the other file. unlock is nil while another process holds the
 // lock. A process that was killed leaves the lock file, which then has to be removed by hand.
-func lock(path string) (unlock func() error, err error) {
+func Try(path string) (unlock func() error, err error) {
 	name := path + ".lock"
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL, 0o600)
 	switch {

@@ -1,0 +1,108 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/upstream"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// Servers that want a person to sign in have one tool each in the list, instead of their own tools.
+// It runs nothing: its result is how to sign in, and whether somebody has.
+
+// signInName begins the names of these tools, before the alias of the server.
+const signInName = "sign_in_"
+
+// signIns returns the servers that want a sign-in.
+func (g *Gateway) signIns() (out []*Server) {
+	_, failed := g.tools.last()
+	for i := range g.cfg.Servers {
+		s := &g.cfg.Servers[i]
+		if s.SignIn != "" && errors.Is(failed[s.Alias], upstream.ErrSignIn) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// signInView returns the definition of such a tool.
+func (g *Gateway) signInView(s *Server) []byte {
+	return written(func(w *jsonmsg.Writer) {
+		w.Member("name", g.cfg.Naming.Own(signInName+s.Alias))
+		w.Member("title", "Sign in to "+s.Alias+" first")
+		w.Member("description", "Sign in first: the server "+s.Alias+" wants a person to sign in before its tools can "+
+			"be listed. This tool runs nothing. It tells how the person signs in, and whether that has happened.")
+		w.Name("inputSchema").Raw([]byte(`{"type":"object","additionalProperties":false}`))
+		w.Name("annotations").Raw([]byte(
+			`{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`,
+		))
+	})
+}
+
+// signInTool returns the server of such a tool, or nil if a tool of that name doesn't exist.
+func (g *Gateway) signInTool(name string) *Server {
+	for i := range g.cfg.Servers {
+		s := &g.cfg.Servers[i]
+		if s.SignIn != "" && name == g.cfg.Naming.Own(signInName+s.Alias) {
+			return s
+		}
+	}
+	return nil
+}
+
+// tellSignIn answers a call of such a tool. It lists the server again, in case a person has signed
+// in meanwhile.
+func (g *Gateway) tellSignIn(
+	ctx context.Context, r *server.Request, c *wire.Call, s *Server,
+) (json.RawMessage, *wire.Error) {
+	if _, bad := g.askedBy(ctx, r); bad != nil {
+		return nil, bad
+	}
+	if c.Task != nil && !r.Modern {
+		return nil, wire.Fail(wire.CodeMethodNotFound, "this tool can't be called as a task")
+	}
+	before := g.generation()
+	listing, stop := context.WithTimeoutCause(ctx, g.cfg.ListPatience, errSlow)
+	defer stop()
+	if err := g.Refresh(listing, s.Alias); err != nil && ctx.Err() != nil {
+		return nil, wire.Fail(wire.CodeInternal, "the server can't be listed")
+	}
+	if g.generation() != before {
+		g.announce(ctx, server.ToolsChanged)
+	}
+	if _, failed := g.tools.last(); failed[s.Alias] != nil {
+		return g.say(r, notRun(textDown(s, failed[s.Alias])))
+	}
+	return g.say(r, &wire.Said{Text: "Somebody has signed in: the tools of " + s.Alias + " are listed now."})
+}
+
+// plainScope matches scopes that mean nothing else to a shell.
+var plainScope = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$`)
+
+// mostScopes limits how many scopes of a server are repeated.
+const mostScopes = 10
+
+// textSignIn returns the answer to calls of a server that wants a sign-in.
+func textSignIn(s *Server, why error) string {
+	text := "The server " + s.Alias + " wants a sign-in"
+	command := s.SignIn
+	if lacks, is := errors.AsType[*upstream.ScopeError](why); is {
+		text += ", because the token of the last one lacks a scope"
+		for i, scope := range strings.Fields(lacks.Scope) {
+			if i < mostScopes && plainScope.MatchString(scope) {
+				command += " --scope " + scope
+			}
+		}
+	}
+	if s.SignIn == "" {
+		return text + ", and takes no token that the gateway has; its operators must set token_file or oauth."
+	}
+	return text + ". A person has to run `" + command + "` in a terminal on the machine of the gateway. Then call " +
+		"again."
+}
