@@ -6,16 +6,29 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Parse reads a condition: a group, or a list of groups. It accepts what the standard's JSON
-// Schema accepts. Invalid parts are reported as findings (without File) and become tests that
+// Language says which operators a file may use.
+type Language uint8
+
+// AgentFormat has the operators of the standard, which agents and policies 1.0 may use. Policy11
+// also has those of policies 1.1 (docs/contracts/policy.md).
+const (
+	AgentFormat Language = iota
+	Policy11
+)
+
+// Parse reads a condition: a group, or a list of groups. It accepts what the JSON Schema of the
+// language accepts. Invalid parts are reported as findings (without File) and become tests that
 // are always Unknown, so that the Expr asks. It never returns a nil Expr.
-func Parse(n *yamldoc.Node) (*Expr, []diag.Finding) {
-	p := parser{}
+func Parse(n *yamldoc.Node, operators Language) (*Expr, []diag.Finding) {
+	p := parser{operators: operators}
 	e := p.expr(n)
 	return e, p.findings
 }
 
-type parser struct{ findings []diag.Finding }
+type parser struct {
+	operators Language
+	findings  []diag.Finding
+}
 
 // refuse reports a value that has the wrong form. Files don't get here, because the JSON
 // Schemas of agents and policies refuse them first, with better messages. It protects callers

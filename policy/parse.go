@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"slices"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/jsonschema"
 	"github.com/assent-dev/assent/internal/yamldoc"
@@ -54,11 +55,13 @@ var form = yamldoc.Form{
 	Foreign:     foreign,
 	Unsupported: ruleUnsupportedVersion,
 	Newer:       ruleNewerVersion,
+	Minor:       1,
 }
 
 // reader reads one document and collects findings.
 type reader struct {
-	findings []diag.Finding
+	findings  []diag.Finding
+	operators condition.Language // of conditions
 }
 
 func (r *reader) add(fs ...diag.Finding) { r.findings = append(r.findings, fs...) }
@@ -66,6 +69,9 @@ func (r *reader) add(fs ...diag.Finding) { r.findings = append(r.findings, fs...
 // document reads a policy in two steps: first it checks each value, then whether the values are
 // consistent. If the document is broken, the second step checks only the valid rules.
 func (r *reader) document(file string, doc *yamldoc.Document) *Policy {
+	if isPolicy11(doc.Root) {
+		r.operators = condition.Policy11
+	}
 	if r.shape(doc.Root); yamldoc.Stops(r.findings) {
 		if doc = r.sound(doc); doc == nil {
 			return nil

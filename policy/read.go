@@ -18,7 +18,7 @@ func (r *reader) policy(root *yamldoc.Node) *Policy {
 }
 
 func (r *reader) rule(n *yamldoc.Node) Rule {
-	approval, findings := schema.ParseApproval(n.Get("approval"))
+	approval, findings := schema.ParseApproval(n.Get("approval"), r.operators)
 	r.add(findings...)
 	rule := Rule{
 		Approval: approval,
