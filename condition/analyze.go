@@ -266,6 +266,10 @@ func (q *question) boxes(e *Expr, level Truth) []box {
 func (q *question) group(g *Group, level Truth) []box {
 	list := []box{nil}
 	for i := range g.Matchers {
+		if g.Matchers[i].Takes {
+			list = spread(list, []box{{{q.place([]string{g.Matchers[i].Key}), everything().without(atomAbsent | atomNull)}}})
+			continue
+		}
 		places, fault := q.reading.places(g.Matchers[i].Key)
 		if fault != "" && level == True {
 			return nil // never more than Unknown

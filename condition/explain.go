@@ -39,7 +39,7 @@ type Observation struct {
 }
 
 // Explain evaluates the whole condition and lists, in the order of the file, every matcher of
-// every group that is True or Unknown.
+// every group that is True or Unknown. Matchers with Takes are left out.
 func (p *Program) Explain(v *View) (Truth, []Observation) {
 	if len(p.groups) == 0 {
 		o := Observation{Truth: True, Why: WhyAlways}
@@ -101,9 +101,16 @@ func (g group) explain(at int, src *Group, v *View) (Truth, []Observation) {
 	}
 	observations := make([]Observation, len(g))
 	for i := range g {
+		if g[i].takes {
+			continue
+		}
 		truth, why, seen := g[i].look(v)
 		m := &src.Matchers[g[i].src]
 		observations[g[i].src] = Observation{at, m.Key, g[i].shown, truth, why, seen, m.Range}
+	}
+	observations = slices.DeleteFunc(observations, func(o Observation) bool { return o.Why == "" })
+	if len(observations) == 0 {
+		observations = append(observations, Observation{Group: at, Truth: True, Why: WhyAlways, Range: src.Range})
 	}
 	return result, observations
 }

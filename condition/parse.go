@@ -25,8 +25,17 @@ func Parse(n *yamldoc.Node, operators Language) (*Expr, []diag.Finding) {
 	return e, p.findings
 }
 
+// ParseWhen reads the `when` of a rule of a policy 1.1: like Parse, but a group without args_match
+// is empty, and so true.
+func ParseWhen(n *yamldoc.Node) (*Expr, []diag.Finding) {
+	p := parser{operators: Policy11, when: true}
+	e := p.expr(n)
+	return e, p.findings
+}
+
 type parser struct {
 	operators Language
+	when      bool // it reads the `when` of a rule
 	findings  []diag.Finding
 }
 
@@ -71,7 +80,7 @@ func (p *parser) group(n *yamldoc.Node) Group {
 	args := n.Get("args_match")
 	switch {
 	case args == nil:
-		g.NoArgsMatch = true
+		g.NoArgsMatch = !p.when
 	case args.Kind != yamldoc.Mapping:
 		return p.doubtful(args, g)
 	default:

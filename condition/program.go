@@ -72,10 +72,15 @@ type matcher struct {
 	fault  string // why the key is not valid
 	shown  string // the tests, for observations
 	src    int    // index in Group.Matchers
+	takes  bool   // see Matcher.Takes
 }
 
 func (c *Compiler) matcher(use Use, src *Matcher) matcher {
-	m := matcher{slot: -1, nested: -1, shown: describe(src)}
+	m := matcher{slot: -1, nested: -1, shown: describe(src), takes: src.Takes}
+	if src.Takes {
+		m.slot = c.args.Add(src.Key)
+		return m
+	}
 	var places [][]string
 	places, m.fault = Places(use, src.Key)
 	for i, place := range places {
@@ -177,7 +182,10 @@ func (m *matcher) truth(v *View) Truth {
 		return Unknown
 	}
 	s := &doc.Slots[m.slot]
-	if m.nested < 0 {
+	switch {
+	case m.takes:
+		return truthOf(s.Kind != value.Absent && s.Kind != value.Null)
+	case m.nested < 0:
 		return all(m.tests, s)
 	}
 	n := &doc.Slots[m.nested]

@@ -14,6 +14,8 @@ import (
 
 // Site is one approval of an agent or policy, with its place.
 type Site struct {
+	// Approval is the approval with its condition. In a policy, the condition includes that of the
+	// rule (policy.Rule.Condition).
 	Approval *schema.Approval
 	Use      condition.Use      // what the keys of its condition mean
 	Contexts []template.Context // what its template may show; several in a policy rule that meets several kinds
@@ -80,8 +82,14 @@ func policySites(pol *policy.Policy) []Site {
 			continue
 		}
 		contexts, use := kindsOf(&r.Match)
+		approval := r.Approval
+		if r.When != nil {
+			both := *approval
+			both.Form, both.Condition = schema.Conditional, r.Condition()
+			approval = &both
+		}
 		sites = append(sites, Site{
-			Approval: r.Approval,
+			Approval: approval,
 			Use:      use,
 			Contexts: contexts,
 			Name:     r.ID,
@@ -169,6 +177,11 @@ func (p *Pass) Conditions() []Condition {
 		}
 	}
 	if p.Agent == nil {
+		for i := range p.Policy.Rules {
+			if r := &p.Policy.Rules[i]; r.Approval == nil && r.When != nil {
+				all = append(all, Condition{r.When, UseOf(&r.Match)})
+			}
+		}
 		return all
 	}
 	if exit := p.Agent.Policy.ExitCondition; exit != nil {

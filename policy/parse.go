@@ -168,6 +168,8 @@ func homeMade(key string) string {
 // finding replaces the schema's general one.
 func (r *reader) shape(root *yamldoc.Node) {
 	own, excused := mistakes(root), followUps(root)
+	newer, fields := newerFields(root)
+	own = append(own, newer...)
 	taken := map[diag.Position]bool{}
 	for _, f := range own {
 		taken[f.Range.Start] = true
@@ -175,7 +177,9 @@ func (r *reader) shape(root *yamldoc.Node) {
 	r.add(own...)
 	violations := schema.Violations(root, compiled())
 	for _, f := range violations {
-		if !taken[f.Range.Start] && !(lacksEffect(&f) && excused[f.Range.Start]) {
+		reported := taken[f.Range.Start] || lacksEffect(&f) && excused[f.Range.Start] ||
+			slices.ContainsFunc(fields, func(n *yamldoc.Node) bool { return within(f.Range.Start, n.Range) })
+		if !reported {
 			r.add(f)
 		}
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"time"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
 )
@@ -23,10 +24,14 @@ func (r *reader) rule(n *yamldoc.Node) Rule {
 	rule := Rule{
 		Approval: approval,
 		Denies:   n.Get("deny") != nil,
-		Require:  readRequire(n.Get("require"), approval != nil),
+		Require:  readRequire(n.Get("require"), approval != nil || text(n.Get("unknown")) == string(DoubtAsks)),
 		Range:    n.Range,
 	}
 	yamldoc.Fill(n, &rule)
+	if when := n.Get("when"); when != nil {
+		rule.When, findings = condition.ParseWhen(when)
+		r.add(findings...)
+	}
 	return rule
 }
 

@@ -22,6 +22,7 @@ const (
 	ruleDuplicateRule      = "policy-duplicate-rule"
 	ruleDuplicateStage     = "policy-duplicate-stage"
 	ruleBesideDeny         = "policy-idle-beside-deny"
+	ruleWhen               = "policy-when"
 	ruleNeverMeets         = "policy-servers-of-local-tools"
 	ruleUnknownHint        = "policy-unknown-annotation"
 	RuleTimeoutApproves    = "timeout-approves" // exported: the owner may allow it
@@ -63,6 +64,7 @@ func Rules() []diag.RuleInfo {
 		ruleNoReason,
 		ruleDuplicateRule,
 		ruleBesideDeny,
+		ruleWhen,
 		ruleNeverMeets,
 		ruleUnknownHint,
 		ruleDuration,

@@ -40,9 +40,12 @@ func (p pair) demands() []Change {
 	if len(sets) > mostApart {
 		return p.roughly(oldOnly, newOnly)
 	}
-	gates := make([][]condition.Gate, len(sets))
+	gates := make([][]condition.Gate, len(sets), len(sets)+1)
 	for i := range sets {
 		gates[i] = []condition.Gate{sets[i].gate}
+	}
+	if denies := append(p.old.gates(p.old.denies), p.new.gates(p.new.denies)...); len(denies) > 0 {
+		gates = append(gates, denies)
 	}
 	cells, ok := p.cmp.Cells(p.world, within, gates...)
 	if !ok {
@@ -51,7 +54,9 @@ func (p pair) demands() []Change {
 
 	var found []Change
 	for _, cell := range cells {
-		found = p.demanded(found, cell, asking(sets, always, cell.Asks))
+		if asks := cell.Asks[:len(sets)]; !slices.Contains(cell.Asks[len(sets):], true) {
+			found = p.demanded(found, cell, asking(sets, always, asks))
+		}
 	}
 	return found
 }

@@ -211,14 +211,14 @@ func (q Query) in(p pair) Answer {
 		}}
 	}
 
-	cells, ok := p.cmp.Cells(p.world, within, p.old.gates(p.old.asks))
+	cells, ok := p.cmp.Cells(p.world, within, p.old.gates(p.old.denies), p.old.gates(p.old.asks))
 	if !ok {
 		return Answer{Found: condition.Undecided, Why: condition.WhyTooLarge}
 	}
 	open := Answer{}
 	for _, cell := range cells {
 		switch {
-		case p.old.outcome(cell.Asks[0]) != q.Outcome:
+		case p.old.decided(cell.Asks[0], cell.Asks[1]) != q.Outcome:
 		case cell.Found != condition.Yes:
 			open = Answer{Found: condition.Undecided, Why: condition.WhyTooHard}
 		default:

@@ -66,7 +66,7 @@ func (p *Plan) silent(c *Call, t *target) bool {
 func (t *target) silent(c *Call, v *condition.View) bool {
 	for i := range t.rules {
 		r := &t.rules[i]
-		if r.truth(v) != condition.False && r.meets(c) {
+		if !r.silent(v) && r.meets(c) {
 			return false
 		}
 	}
@@ -213,13 +213,18 @@ func (e *explanation) rule(r *rule) {
 		Column:      r.at.Start.Column,
 		Description: r.about,
 	}
-	if r.truth(e.view) == condition.False {
+	if r.silent(e.view) {
 		return
 	}
-	if r.when != nil {
+	if r.tests {
 		truth, seen := r.when.Explain(e.view)
-		reason.Code, reason.Matchers = conditionCode(truth), matchers(seen)
-		reason.Detail = describe(seen) + e.derivedDetail(seen)
+		reason.Matchers = matchers(seen)
+		switch tested := describe(seen) + e.derivedDetail(seen); {
+		case r.code == "":
+			reason.Code, reason.Detail = conditionCode(truth), tested
+		case truth == condition.Unknown && tested != "": // of a denial
+			reason.Detail = r.detail + " (" + tested + ")"
+		}
 	}
 	if e.plan.says(r) == Deny {
 		reason.outcome = Deny

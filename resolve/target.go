@@ -40,22 +40,37 @@ type rule struct {
 	policy, id string
 	file       string
 	at         diag.Range
-	code       Code               // of an unconditional rule; otherwise empty
-	detail     string             // of an unconditional rule
-	about      string             // what it is for, in its author's words
-	when       *condition.Program // nil: unconditional
-	use        condition.Use      // of the condition
-	approval   *schema.Approval   // nil: the rule never asks
-	match      *policy.Match      // nil: meets every call of its gate
-	trusted    bool               // the hints of the servers of all gates are believed
-	require    *policy.Require    // nil: nothing
-	template   *template.Template // nil: none
+	code       Code   // of an unconditional rule; otherwise empty
+	detail     string // of an unconditional rule
+	about      string // what it is for, in its author's words
+	// when is the condition, and the arguments that a call must have (policy.Match.Takes). It is nil
+	// if there are neither.
+	when     *condition.Program
+	tests    bool          // it has a condition
+	use      condition.Use // of the condition
+	speaks   speaks
+	approval *schema.Approval   // nil: the rule has no template
+	match    *policy.Match      // nil: meets every call of its gate
+	except   *policy.Match      // nil: no annotations take a call out of the rule
+	trusted  bool               // the hints of the servers of all gates are believed
+	require  *policy.Require    // nil: nothing
+	template *template.Template // nil: none
 }
+
+// speaks says for which truths of its condition a rule asks or denies.
+type speaks uint8
+
+const (
+	inDoubt     speaks = iota // true and unknown
+	ifTrue                    // only true
+	ifUncertain               // only unknown
+)
 
 // meets reports whether the rule applies to the call: a policy may match annotations, which are
 // known only for a call.
 func (r *rule) meets(c *Call) bool {
-	return r.match == nil || r.match.Annotated(c.Annotations, r.trusted)
+	return (r.match == nil || r.match.Annotated(c.Annotations, r.trusted)) &&
+		(r.except == nil || !r.except.Annotated(c.Annotations, true))
 }
 
 // truth evaluates the rule's condition on what a scan of the call found.
@@ -64,6 +79,18 @@ func (r *rule) truth(v *condition.View) condition.Truth {
 		return condition.True
 	}
 	return r.when.Eval(v)
+}
+
+// silent reports whether the rule neither asks nor denies, given that it meets the call.
+func (r *rule) silent(v *condition.View) bool {
+	switch truth := r.truth(v); r.speaks {
+	case ifTrue:
+		return truth != condition.True
+	case ifUncertain:
+		return truth != condition.Unknown
+	default:
+		return truth == condition.False
+	}
 }
 
 // builder gathers the rules of one target.
@@ -400,14 +427,35 @@ func (b *builder) approval(a *schema.Agent, source Source, id string, ap *schema
 // ask adds a rule that asks, with the condition and template of its
 // approval.
 func (b *builder) ask(use condition.Use, ap *schema.Approval, r rule) {
-	r.use, r.approval = use, ap
+	r.use = use
+	r.shows(ap)
+	if ap.Form == schema.Conditional {
+		b.add(r, ap.Condition)
+	} else {
+		b.add(r, nil)
+	}
+}
+
+// shows sets the approval whose template the rule shows.
+func (r *rule) shows(ap *schema.Approval) {
+	r.approval = ap
 	if ap.Template != nil && !ap.Template.Parsed.Omitted() {
 		r.template = ap.Template.Parsed
 	}
-	if ap.Form == schema.Conditional {
-		r.when = b.compiler.Add(use, ap.Condition)
-	} else {
+}
+
+// add adds a rule with a condition, for calls with these arguments. A nil condition holds for every
+// call.
+func (b *builder) add(r rule, when *condition.Expr, takes ...string) {
+	if when == nil && r.code == "" {
 		r.code, r.detail = Always, "approval is always required"
+	}
+	r.tests = when != nil
+	if len(takes) > 0 {
+		when = condition.And(condition.Takes(takes), when)
+	}
+	if when != nil {
+		r.when = b.compiler.Add(r.use, when)
 	}
 	b.rules = append(b.rules, r)
 }
@@ -428,11 +476,59 @@ func (b *builder) governed() {
 // sees the whole call at any gate, so a call of two gates meets it
 // once, at the first that it fits.
 func (b *builder) concerns(r *policy.Rule) bool {
-	if b.met[r] || !r.Match.Target(b.at.kind, b.at.name, b.at.container) {
+	if b.met[r] || !r.Match.Target(b.called(b.at)) || !b.takes(r.Match.Takes) {
 		return false
 	}
 	b.met[r] = true
 	return true
+}
+
+// called returns what a rule can match at a gate.
+func (b *builder) called(at place) policy.Called {
+	out := policy.Called{Kind: at.kind, Target: at.name, Server: at.container}
+	if at.kind == MCPTool {
+		if s := mcpServer(b.plan.agent, at.container); s != nil {
+			out.ServerRef = s.ServerRef
+		}
+	}
+	return out
+}
+
+// takes reports whether a call can have all arguments with these names. A delegation has no
+// arguments, and facts that are derived are none.
+func (b *builder) takes(names []string) bool {
+	if len(names) == 0 {
+		return true
+	}
+	derived := b.plan.derived[b.gates[0]]
+	return b.gates[0].kind != Delegation && (derived == nil || !slices.Contains(names, derived.As))
+}
+
+// excepted reports whether an exception takes every call of the target out of a rule. If that
+// depends on the annotations of the call, it returns the match that they must have.
+//
+// An exception is like a rule of its own: a call is taken out if a rule with these fields would meet
+// it. A call of an alias that is both a local and a remote agent is taken out only if it is as both.
+// Arguments never take a call out, since anyone can add one.
+func (b *builder) excepted(e *policy.Except) (always bool, annotated *policy.Match) {
+	if e == nil || len(e.Takes) > 0 || !e.Agents.Match(&b.plan.agent.Metadata) {
+		return false, nil
+	}
+	m := e.Match()
+	if len(m.Annotations) > 0 && !b.trusted() {
+		return false, nil
+	}
+	fits := func(at place) bool { return m.Target(b.called(at)) }
+	both := b.gates[0].kind == Delegation
+	switch {
+	case both && slices.ContainsFunc(b.gates, func(at place) bool { return !fits(at) }),
+		!both && !slices.ContainsFunc(b.gates, fits):
+		return false, nil
+	case len(m.Annotations) > 0:
+		return false, m
+	}
+
+	return true, nil
 }
 
 // governance returns the meaning of the keys in a policy's condition. A pure delegation has no
@@ -454,6 +550,10 @@ func (b *builder) trusted() bool {
 }
 
 func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
+	always, annotated := b.excepted(r.Match.Except)
+	if always {
+		return
+	}
 	frame := rule{
 		source: FromPolicy,
 		policy: pol.Ref,
@@ -461,21 +561,38 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 		file:   pol.File,
 		at:     r.Range,
 		about:  r.Description,
+		use:    governance(b.gates),
+		except: annotated,
 	}
 	if len(r.Match.Annotations) > 0 {
 		frame.match = &r.Match
 		frame.trusted = b.trusted()
 	}
 	if r.Denies {
-		deny := frame
-		deny.code, deny.detail = Denied, r.Deny
-		b.rules = append(b.rules, deny)
+		b.denial(r, frame)
 	}
 	if r.Approval == nil {
 		return
 	}
 	frame.require = b.plan.requirement(&r.Require)
-	b.ask(governance(b.gates), r.Approval, frame)
+	frame.shows(r.Approval)
+	b.add(frame, r.Condition(), r.Match.Takes...)
+}
+
+// denial adds a rule that denies. If the author wants people to be asked about calls for which the
+// condition is unknown, it adds another rule that asks about them.
+func (b *builder) denial(r *policy.Rule, frame rule) {
+	frame.detail = r.Deny
+	deny := frame
+	deny.code = Denied
+	if r.Unknown == policy.DoubtAsks {
+		deny.speaks = ifTrue
+		doubt := frame
+		doubt.speaks, doubt.code = ifUncertain, ConditionUnknown
+		doubt.require = b.plan.requirement(&r.Require)
+		b.add(doubt, r.When, r.Match.Takes...)
+	}
+	b.add(deny, r.When, r.Match.Takes...)
 }
 
 // requirement returns the requirements of a policy, without approval by timeout unless the owner

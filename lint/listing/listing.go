@@ -6,6 +6,8 @@ package listing
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -232,13 +234,24 @@ func rowOf(target string, g *resolve.Gate) Row {
 func when(g *resolve.Gate) string {
 	var parts []string
 	for _, hint := range g.Annotations() {
-		part := hint + " is " + strconv.FormatBool(g.Hint(hint))
-		if assumed, known := policy.DefaultHint(hint); !known || assumed == g.Hint(hint) {
+		wanted, required := g.Hint(hint)
+		if !required {
+			continue
+		}
+		part := hint + " is " + strconv.FormatBool(wanted)
+		if assumed, known := policy.DefaultHint(hint); !known || assumed == wanted {
 			part += " or not told"
 		}
 		parts = append(parts, part)
 	}
 
+	if except := g.Excepted(); except != nil {
+		var all []string
+		for _, hint := range slices.Sorted(maps.Keys(except)) {
+			all = append(all, hint+" "+strconv.FormatBool(except[hint]))
+		}
+		parts = append(parts, "the call is not one with "+strings.Join(all, " and "))
+	}
 	if g.When != nil {
 		parts = append(parts, Condition(g.When))
 	}
@@ -265,6 +278,10 @@ func group(g *condition.Group) string {
 	var tests []string
 	for i := range g.Matchers {
 		m := &g.Matchers[i]
+		if m.Takes {
+			tests = append(tests, m.Key+" is given")
+			continue
+		}
 		for j := range m.Tests {
 			tests = append(tests, m.Key+" "+test(&m.Tests[j]))
 		}

@@ -211,11 +211,11 @@ func (g *maker) vary(doc value.Value, groups []condition.Group) {
 	for i := range groups {
 		for j := range groups[i].Matchers {
 			m := &groups[i].Matchers[j]
-			places, _ := condition.Places(g.use, m.Key)
+			places, values := g.places(m), g.values(m)
 			if len(places) == 0 {
 				continue
 			}
-			for _, v := range g.values(m) {
+			for _, v := range values {
 				next := clone(doc)
 				for _, place := range places[:len(places)-1] {
 					set(&next, place, value.Value{})
@@ -225,6 +225,15 @@ func (g *maker) vary(doc value.Value, groups []condition.Group) {
 			}
 		}
 	}
+}
+
+// places returns the places that a matcher reads.
+func (g *maker) places(m *condition.Matcher) [][]string {
+	if m.Takes {
+		return [][]string{{m.Key}}
+	}
+	places, _ := condition.Places(g.use, m.Key)
+	return places
 }
 
 // shown returns a value as the name of a test has it.
@@ -296,8 +305,7 @@ func (g *maker) values(m *condition.Matcher) []value.Value {
 		g.analyzer.Satisfiable, g.analyzer.CanBeFalse,
 	} {
 		if can, doc := find(one); can == condition.Yes {
-			places, _ := condition.Places(g.use, m.Key)
-			out = append(out, found(doc, places))
+			out = append(out, found(doc, g.places(m)))
 		}
 	}
 

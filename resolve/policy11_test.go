@@ -1,0 +1,132 @@
+package resolve_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/resolve"
+)
+
+const space11 = `action_space:
+  local_tools: [{alias: pay}, {alias: read_file}]
+  mcp_servers: [{alias: desk, server_ref: mcp.stripe.com}, {alias: bare}]
+  local_agents: [{source: x.agf.yaml, alias: clerk}]
+  remote_agents: [{alias: clerk, allowed_skills: [{id: audit}]}]
+`
+
+// Each row is a rule of a policy 1.1 without its id, a call, and the outcome with the code and a
+// part of the detail of the first reason.
+func TestRulesOfVersion11(t *testing.T) {
+	const (
+		limit   = `when: {args_match: {amount: {gt: 100}}}`
+		pay     = `{"kind":"tool","tool":"pay"`
+		desk    = `{"kind":"mcp_tool","server":"desk","tool":"buy"`
+		clerk   = `{"kind":"delegation","agent":"clerk"`
+		skill   = `{"kind":"skill","agent":"clerk","skill":"audit"`
+		trusted = "trusted "
+	)
+	for _, test := range []struct{ rule, call, want string }{
+		// A denial with a condition.
+		{`deny: too much, ` + limit, pay + `,"args":{"amount":101}}`, "deny denied too much"},
+		{`deny: too much, ` + limit, pay + `,"args":{"amount":100}}`, "allow"},
+		{`deny: too much, ` + limit, pay + `,"args":{}}`, "deny denied too much (amount gt 100 can't be told: missing argument)"},
+		{`deny: too much, unknown: deny, ` + limit, pay + `,"args":{"amount":"x"}}`, "deny denied too much (amount gt 100 can't"},
+		{`deny: too much, unknown: ask, ` + limit, pay + `,"args":{"amount":"x"}}`, "ask condition_unknown too much (amount"},
+		{`deny: too much, unknown: ask, ` + limit, pay + `,"args":{"amount":101}}`, "deny denied too much"},
+		{`deny: too much, unknown: ask, ` + limit, pay + `,"args":{"amount":1}}`, "allow"},
+		{`deny: too much, when: {}`, pay + `}`, "deny denied too much"},
+		{`deny: too much, when: {args_match: {}}`, pay + `}`, "deny denied too much"},
+		// Groups of a list are alternatives, and the approval's condition must hold too.
+		{`approval: true, when: [{args_match: {a: 1}}, {args_match: {b: 1}}]`, pay + `,"args":{"a":2,"b":1}}`, "ask condition_true b"},
+		{`approval: true, when: [{args_match: {a: 1}}, {args_match: {b: 1}}]`, pay + `,"args":{"a":2,"b":2}}`, "allow"},
+		{`approval: true, when: {args_match: {a: 1}}`, pay + `}`, "ask condition_unknown a"},
+		{`approval: {condition: {args_match: {b: 1}}}, when: {args_match: {a: 1}}`, pay + `,"args":{"a":1,"b":1}}`,
+			"ask condition_true a equals 1 is true (number); b"},
+		{`approval: {condition: {args_match: {b: 1}}}, when: {args_match: {a: 1}}`, pay + `,"args":{"a":1,"b":2}}`, "allow"},
+		{`approval: {condition: {args_match: {b: 1}}}, when: {args_match: {a: 1}}`, pay + `,"args":{"a":1}}`, "ask condition_unknown a"},
+		{`approval: {message_template: "Pay?"}, when: {}`, pay + `}`, "ask condition_true"},
+		// Both: the denial depends on when alone.
+		{`deny: "no", approval: true, unknown: ask, ` + limit, pay + `,"args":{"amount":101}}`, "deny denied no"},
+		{`deny: "no", approval: true, unknown: ask, ` + limit, pay + `}`, "ask condition_unknown no"},
+		// What the server is.
+		{`deny: "no", match: {server_refs: ["mcp.stripe.*"]}`, desk + `}`, "deny denied"},
+		{`deny: "no", match: {server_refs: ["mcp.paypal.com"]}`, desk + `}`, "allow"},
+		{`deny: "no", match: {server_refs: ["*"]}`, `{"kind":"mcp_tool","server":"bare","tool":"buy"}`, "deny denied"},
+		{`deny: "no", match: {server_refs: ["?*", "a*"]}`, `{"kind":"mcp_tool","server":"bare","tool":"buy"}`, "allow"},
+		{`deny: "no", match: {server_refs: ["*"]}`, pay + `}`, "allow"},
+		{`deny: "no", match: {server_refs: ["*"], kinds: [tool]}`, pay + `}`, "allow"},
+		{`deny: "no", match: {server_refs: ["*"]}`, skill + `}`, "allow"},
+		// Arguments that the call has.
+		{`deny: "no", match: {takes: [amount]}`, pay + `,"args":{"amount":1}}`, "deny denied no"},
+		{`deny: "no", match: {takes: [amount]}`, pay + `,"args":{"amount":null}}`, "allow"},
+		{`deny: "no", match: {takes: [amount, to]}`, pay + `,"args":{"amount":1}}`, "allow"},
+		{`deny: "no", match: {takes: [Amount]}`, pay + `,"args":{"amount":1}}`, "allow"},
+		{`deny: "no", match: {takes: [a.b]}`, pay + `,"args":{"a":{"b":1}}}`, "allow"},
+		{`deny: "no", match: {takes: [a.b]}`, pay + `,"args":{"a.b":1}}`, "deny denied"},
+		{`deny: "no", match: {takes: [parent.x]}`, pay + `,"args":{"parent.x":[]}}`, "deny denied"},
+		{`deny: "no", match: {takes: [amount]}`, clerk + `,"args":{"amount":1}}`, "allow"},
+		{`deny: "no", match: {takes: [amount], kinds: [delegation]}`, skill + `,"args":{"amount":1}}`, "deny denied"},
+		{`approval: true, match: {takes: [amount]}`, pay + `,"args":{"amount":1}}`, "ask always approval is always required"},
+		{`approval: true, when: {}, match: {takes: [amount]}`, pay + `,"args":{"amount":1}}`, "ask condition_true a group without tests"},
+		// Exceptions.
+		{`deny: "no", match: {except: {targets: ["read_*"]}}`, `{"kind":"tool","tool":"read_file"}`, "allow"},
+		{`deny: "no", match: {except: {targets: ["read_*"], kinds: [mcp_tool]}}`, `{"kind":"tool","tool":"read_file"}`, "deny denied"},
+		{`deny: "no", match: {except: {agents: {ids: ["de*"]}}}`, pay + `}`, "allow"},
+		{`deny: "no", match: {except: {agents: {ids: ["de*"]}, targets: [x]}}`, pay + `}`, "deny denied"},
+		{`deny: "no", match: {except: {agents: {ids: ["other"]}}}`, pay + `}`, "deny denied"},
+		{`deny: "no", match: {except: {server_refs: ["mcp.stripe.com"]}}`, desk + `}`, "allow"},
+		{`deny: "no", match: {except: {servers: [desk]}}`, desk + `}`, "allow"},
+		{`deny: "no", match: {except: {takes: [safe]}}`, pay + `,"args":{"safe":true}}`, "deny denied"},
+		{`deny: "no", match: {except: {kinds: [delegation]}}`, skill + `}`, "allow"},
+		{`deny: "no", match: {except: {kinds: [skill]}}`, skill + `}`, "allow"},
+		{`deny: "no", match: {except: {servers: [clerk]}}`, clerk + `}`, "deny denied"},
+		{`deny: "no", match: {except: {servers: [clerk]}}`, clerk + `,"remote":true}`, "allow"},
+		{`deny: "no", match: {except: {targets: [clerk]}}`, clerk + `}`, "allow"},
+		// Annotations take a call out only if the server is trusted; local tools are believed.
+		{`deny: "no", match: {except: {annotations: {readOnlyHint: true}}}`, desk + `,"annotations":{"readOnlyHint":true}}`, "deny denied"},
+		{trusted + `deny: "no", match: {except: {annotations: {readOnlyHint: true}}}`, desk + `,"annotations":{"readOnlyHint":true}}`, "allow"},
+		{trusted + `deny: "no", match: {except: {annotations: {readOnlyHint: true}}}`, desk + `}`, "deny denied"},
+		{trusted + `deny: "no", match: {except: {annotations: {readOnlyHint: false}}}`, desk + `}`, "allow"},
+		{`deny: "no", match: {except: {annotations: {readOnlyHint: false}}}`, desk + `}`, "deny denied"},
+		{`deny: "no", match: {except: {annotations: {readOnlyHint: true}}}`, pay + `,"annotations":{"readOnlyHint":true}}`, "allow"},
+	} {
+		opt := resolve.Options{}
+		rule, trust := strings.CutPrefix(test.rule, trusted)
+		if trust {
+			opt.TrustedServers = []string{"desk"}
+		}
+		p := plan(t, opt, space11, "schema_version: \"1.1.0\"\npolicy_ref: p\napplies: implicit\nrules:\n  - {id: a, "+rule+"}\n")
+		d := decide(t, p, test.call)
+		got := d.Outcome.String()
+		if len(d.Reasons) > 0 {
+			got += " " + string(d.Reasons[0].Code) + " " + d.Reasons[0].Detail
+		}
+		if got != test.want && (test.want == "allow" || !strings.HasPrefix(got, test.want)) {
+			t.Errorf("%s\n%s: %s, want %s", test.rule, test.call, got, test.want)
+		}
+	}
+}
+
+// The owner's reading of what is missing concerns matchers, and not the arguments that a rule takes.
+func TestReadingsOfVersion11(t *testing.T) {
+	opt := resolve.Options{Semantics: resolve.Semantics{Conditions: condition.Semantics{OnMissing: condition.NoMatch}}}
+	p := plan(t, opt, space11, `schema_version: "1.1.0"
+policy_ref: p
+applies: implicit
+rules:
+  - {id: a, match: {targets: [pay]}, when: {args_match: {amount: {gt: 1}}}, deny: "no"}
+`)
+	if d := decide(t, p, `{"kind":"tool","tool":"pay"}`); d.Outcome != resolve.Allow {
+		t.Errorf("%+v", d)
+	}
+}
+
+func decide(t *testing.T, p *resolve.Plan, call string) resolve.Decision {
+	t.Helper()
+	c, err := resolve.ParseCall([]byte(call), p.Options().Limits)
+	if err != nil {
+		t.Fatalf("%s: %v", call, err)
+	}
+	return p.Decide(c)
+}
