@@ -75,7 +75,9 @@ func TestFieldsOfVersion11(t *testing.T) {
 	}
 }
 
-func groups(n int) string { return strings.TrimSuffix(strings.Repeat("{args_match: {a: 1}}, ", n), ", ") }
+func groups(n int) string {
+	return strings.TrimSuffix(strings.Repeat("{args_match: {a: 1}}, ", n), ", ")
+}
 
 func text11(version, fields string) string {
 	return "schema_version: \"" + version + "\"\npolicy_ref: p\nrules:\n  - {id: a, " + fields + "}\n"
