@@ -207,7 +207,7 @@ func (s *Service) grant(tx Tx, r *Request, w quorum.Standing, now time.Time, out
 	}
 	tx.SaveGrant(g)
 	out.Grant = g
-	return []Event{g.event(EventGrantCreated, r.By, map[string]any{
+	created := g.event(EventGrantCreated, r.By, map[string]any{
 		"by": list(g.By),
 		"bounds": facts(g.Bounds, func(b Bound) any {
 			return map[string]any{"path": b.Path, "kind": string(b.Kind)}
@@ -216,7 +216,11 @@ func (s *Service) grant(tx Tx, r *Request, w quorum.Standing, now time.Time, out
 		"principal": g.Call.Principal,
 		"rules":     g.Rules.facts(),
 		"stages":    stageFacts(g.Stages),
-	})}, nil
+	})
+	if len(g.AnyOf) > 0 {
+		created.Facts["any_of"] = anyOfFacts(g.AnyOf)
+	}
+	return []Event{created}, nil
 }
 
 // explain describes the result of an answer in words.

@@ -48,13 +48,17 @@ type Request struct {
 
 	// Stages are fixed when the request is opened. An edit can only add
 	// to them (threat 23).
-	Stages    []policy.Stage `json:"stages"`
-	OnTimeout policy.Timeout `json:"on_timeout"`
-	Within    time.Duration  `json:"within"`           // from opening to the first deadline, in nanoseconds
-	Scheduled []Scheduled    `json:"ladder,omitempty"` // future reminders and escalations, ordered by time
-	Called    []string       `json:"called,omitempty"` // groups that escalations have added
-	Grants    policy.Grants  `json:"grants,omitzero"`  // the standing approvals that this request may lead to
-	Redact    []string       `json:"redact,omitempty"` // paths of the values that channels hide
+	Stages []policy.Stage `json:"stages"`
+	// AnyOf lists alternatives next to Stages. One alternative of each list must be filled.
+	AnyOf []policy.AnyOf `json:"any_of,omitempty"`
+	// NeedsReason is the text that an approval needs.
+	NeedsReason policy.Reason  `json:"needs_reason,omitzero"`
+	OnTimeout   policy.Timeout `json:"on_timeout"`
+	Within      time.Duration  `json:"within"`           // from opening to the first deadline, in nanoseconds
+	Scheduled   []Scheduled    `json:"ladder,omitempty"` // future reminders and escalations, ordered by time
+	Called      []string       `json:"called,omitempty"` // groups that escalations have added
+	Grants      policy.Grants  `json:"grants,omitzero"`  // the standing approvals that this request may lead to
+	Redact      []string       `json:"redact,omitempty"` // paths of the values that channels hide
 	// ForbidHidden forbids approving while a value of the call is hidden from the approver.
 	ForbidHidden bool     `json:"forbid_hidden,omitempty"`
 	Lookers      []string `json:"lookers,omitempty"` // groups that escalations add as readers, not as approvers
@@ -180,6 +184,7 @@ func (r *Request) Clone() *Request {
 	c := *r
 	c.Revisions = slices.Clone(r.Revisions)
 	c.Stages = slices.Clone(r.Stages)
+	c.AnyOf = slices.Clone(r.AnyOf)
 	c.Scheduled = slices.Clone(r.Scheduled)
 	c.Called = slices.Clone(r.Called)
 	c.Redact = slices.Clone(r.Redact)

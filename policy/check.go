@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,10 @@ func (r *reader) check(p *Policy) {
 	for i, n := range rules.Items {
 		rule := &p.Rules[i]
 		r.unique(ruleDuplicateStage, "group", items(n.Get("require").Get("stages")), "group")
+		for _, alternative := range items(n.Get("require").Get("any_of")) {
+			r.unique(ruleDuplicateStage, "group", items(alternative), "group")
+		}
+		r.reason(n.Get("require").Get("reason").Get("pattern"))
 		r.beside(rule, n)
 		r.reach(rule, n.Get("match"))
 		r.unknownHints(rule.Match.Annotations, n.Get("match"))
@@ -101,6 +106,17 @@ func (r *reader) beside(rule *Rule, n *yamldoc.Node) {
 		if f := n.Field(key); f != nil {
 			r.add(yamldoc.Warn(ruleBesideDeny, f.Key.Range, key+" does nothing beside deny, which refuses "+denied, expected))
 		}
+	}
+}
+
+// reason checks the pattern of a reason, which may be absent.
+func (r *reader) reason(pattern *yamldoc.Node) {
+	if pattern == nil {
+		return
+	}
+	if _, err := regexp.Compile(pattern.Text); err != nil {
+		r.add(yamldoc.Stop(ruleReason, pattern.Range, fmt.Sprintf("the pattern of the reason can't be read: %v", err),
+			`a regular expression (RE2), such as "^OPS-[0-9]+"`))
 	}
 }
 

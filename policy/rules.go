@@ -23,6 +23,7 @@ const (
 	ruleDuplicateStage     = "policy-duplicate-stage"
 	ruleBesideDeny         = "policy-idle-beside-deny"
 	ruleWhen               = "policy-when"
+	ruleReason             = "policy-reason-pattern"
 	ruleNeverMeets         = "policy-servers-of-local-tools"
 	ruleUnknownHint        = "policy-unknown-annotation"
 	RuleTimeoutApproves    = "timeout-approves" // exported: the owner may allow it
@@ -65,6 +66,7 @@ func Rules() []diag.RuleInfo {
 		ruleDuplicateRule,
 		ruleBesideDeny,
 		ruleWhen,
+		ruleReason,
 		ruleNeverMeets,
 		ruleUnknownHint,
 		ruleDuration,

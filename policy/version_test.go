@@ -22,6 +22,16 @@ func TestFieldsOfVersion11(t *testing.T) {
 		{`approval: true, match: {except: {kinds: [tool], servers: [s], server_refs: [r], annotations: {readOnlyHint: true}, ` +
 			`takes: [a], agents: {ids: [x]}}}`, ""},
 
+		{`approval: true, require: {any_of: [[{group: a}, {group: b, people: 2}], [{group: c}]], reason: {pattern: x}}`, ""},
+
+		{`approval: true, require: {any_of: []}`, "invalid-value"},
+		{`approval: true, require: {any_of: [[]]}`, "invalid-value"},
+		{`approval: true, require: {any_of: [{group: a}]}`, "wrong-type"},
+		{`approval: true, require: {any_of: [[{people: 2}]]}`, "missing-field"},
+		{`approval: true, require: {any_of: [[{group: a}, {group: a}]]}`, "policy-duplicate-stage"},
+		{`approval: true, require: {reason: other}`, "invalid-value"},
+		{`approval: true, require: {reason: {pattern: "("}}`, "policy-reason-pattern"},
+		{`approval: true, require: {reason: {}}`, "missing-field"},
 		{`deny: "no", when: []`, "invalid-value"},
 		{`deny: "no", when: null`, "wrong-type"},
 		{`deny: "no", when: {args_match: null}`, "wrong-type"},

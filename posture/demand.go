@@ -191,7 +191,7 @@ func (p pair) between(old, new resolve.Demand) []Change {
 		if order := a.compare(was, is); order != Same {
 			c := p.change(a.Name, a.show(was), a.show(is))
 			c.Effect, c.Why = effectOf(order)
-			if a.Name == aspectStages && order == Incomparable {
+			if a.Name == aspectStages && order == Incomparable && len(was.Require.AnyOf)+len(is.Require.AnyOf) == 0 {
 				c.Effect, c.Why = effectOfCommittees(p.committees(was.Require, is.Require))
 			}
 			if a.Name == aspectStages {

@@ -77,10 +77,25 @@ func demandAspect(part policy.Part) Aspect {
 		show: func(p Protection) string { return shown(part.Value(effective(p.Require))) },
 	}
 	switch part.Name {
-	case aspectStages:
+	case aspectAnyOf:
+		a.compare = peopleOrder(a.compare)
 		a.show = func(p Protection) string {
-			if len(p.Require.Stages) == 0 {
+			var out []string
+			for _, alternatives := range effective(p.Require).AnyOf {
+				out = append(out, alternatives.String())
+			}
+			return cmp.Or(strings.Join(out, "; and "), "none")
+		}
+	case "reason":
+		a.show = func(p Protection) string { return cmp.Or(p.Require.Reason.String(), "none") }
+	case aspectStages:
+		a.compare = peopleOrder(a.compare)
+		a.show = func(p Protection) string {
+			switch {
+			case len(p.Require.Stages)+len(p.Require.AnyOf) == 0:
 				return "any one approver"
+			case len(p.Require.Stages) == 0:
+				return "none beside the alternatives"
 			}
 			return shown(stages(effective(p.Require)))
 		}
@@ -96,6 +111,19 @@ func demandAspect(part policy.Part) Aspect {
 		}
 	}
 	return a
+}
+
+// peopleOrder returns the order of a part of the people who must agree. If a side has alternatives,
+// stages and alternatives are compared together, because each can replace the other.
+func peopleOrder(part func(old, new Protection) Order) func(old, new Protection) Order {
+	return func(old, new Protection) Order {
+		order := part(old, new)
+		was, is := effective(old.Require), effective(new.Require)
+		if order == Same || len(was.AnyOf)+len(is.AnyOf) == 0 {
+			return order
+		}
+		return mutual(policy.TighterPeople(is, was), policy.TighterPeople(was, is))
+	}
 }
 
 // opinionated replaces missing bounds by an empty list, which has the same meaning: no argument may
@@ -185,6 +213,9 @@ func frameAspects() []Aspect {
 
 // aspectStages is the aspect of the people who must agree.
 const aspectStages = "stages"
+
+// aspectAnyOf is the aspect of alternatives.
+const aspectAnyOf = "any_of"
 
 // aspect returns the aspect with a name.
 func aspect(name string) Aspect {

@@ -318,12 +318,18 @@ func test(t *condition.Test) string {
 
 // People says who must approve.
 func People(r *policy.Require) string {
-	if len(r.Stages) == 0 {
-		return "one approver"
-	}
 	var out []string
 	for _, s := range r.Stages {
 		out = append(out, fmt.Sprintf("%d of %s", s.People, s.Group))
+	}
+	for _, alternatives := range r.AnyOf {
+		out = append(out, "("+alternatives.String()+")")
+	}
+	if len(out) == 0 {
+		out = []string{"one approver"}
+	}
+	if !r.Reason.IsZero() {
+		out = append(out, r.Reason.String())
 	}
 	return strings.Join(out, " and ")
 }
