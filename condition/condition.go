@@ -60,6 +60,8 @@ type Matcher struct {
 	// Takes means that the matcher has no tests and is true if the call has the argument Key, a
 	// whole name, and it is not null. Otherwise it is false.
 	Takes bool
+	// Time is a test of the moment of the call, in place of Tests. Key is then "time".
+	Time *TimeTest
 }
 
 // Test compares an argument with a scalar (Operand) or with a List, depending on its operator.

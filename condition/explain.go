@@ -25,6 +25,7 @@ const (
 	WhyUnreadableTest  = "unreadable_test"      // the test in the file is invalid
 	WhyNoArguments     = "not_an_object"        // the arguments, or the parent's input, are not an object
 	WhyNoParentInput   = "missing_parent_input" // the call has no parent's input
+	WhyNoTime          = "missing_time"         // the moment of the call is not known
 )
 
 // Observation is one matcher of a group that asked.
@@ -117,6 +118,13 @@ func (g group) explain(at int, src *Group, v *View) (Truth, []Observation) {
 
 // look is like truth, and also returns the reason and the kind of the value that decided.
 func (m *matcher) look(v *View) (truth Truth, why, seen string) {
+	switch {
+	case m.time == nil:
+	case v.At.IsZero():
+		return Unknown, WhyNoTime, ""
+	default:
+		return m.time.truth(v.At), WhyMatched, v.At.In(m.time.Window.zone).Format("Mon 2006-01-02 15:04")
+	}
 	doc := m.document(v)
 	switch {
 	case m.slot < 0:
@@ -178,6 +186,9 @@ func classOf(s *value.Slot) string {
 
 // describe formats a matcher's tests as in a file.
 func describe(m *Matcher) string {
+	if m.Time != nil {
+		return m.Time.String()
+	}
 	parts := make([]string, len(m.Tests))
 	for i := range m.Tests {
 		parts[i] = m.Tests[i].String()

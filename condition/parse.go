@@ -88,6 +88,9 @@ func (p *parser) group(n *yamldoc.Node) Group {
 			g.Matchers = append(g.Matchers, p.matcher(&args.Fields[i]))
 		}
 	}
+	if at := n.Field("time"); at != nil && p.when {
+		g.Matchers = append(g.Matchers, p.timeTests(at)...)
+	}
 
 	return g
 }

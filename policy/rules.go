@@ -24,6 +24,7 @@ const (
 	ruleBesideDeny         = "policy-idle-beside-deny"
 	ruleWhen               = "policy-when"
 	ruleReason             = "policy-reason-pattern"
+	ruleTime               = "policy-time-window" // reported by package condition
 	ruleNeverMeets         = "policy-servers-of-local-tools"
 	ruleUnknownHint        = "policy-unknown-annotation"
 	RuleTimeoutApproves    = "timeout-approves" // exported: the owner may allow it
@@ -67,6 +68,7 @@ func Rules() []diag.RuleInfo {
 		ruleBesideDeny,
 		ruleWhen,
 		ruleReason,
+		ruleTime,
 		ruleNeverMeets,
 		ruleUnknownHint,
 		ruleDuration,

@@ -23,7 +23,34 @@ func TestFieldsOfVersion11(t *testing.T) {
 			`takes: [a], agents: {ids: [x]}}}`, ""},
 
 		{`approval: true, require: {any_of: [[{group: a}, {group: b, people: 2}], [{group: c}]], reason: {pattern: x}}`, ""},
+		{window(`zone: Europe/Berlin`), ""},
+		{window(`zone: UTC, days: [mon, fri-mon], hours: ["08:00-12:00", "13:30-24:00", "22:00-06:00"]`), ""},
+		{window(`zone: UTC, dates: ["2026-12-24..2026-12-31", "2027-02-28"], not_dates: ["2026-12-25"]`), ""},
+		{`deny: "no", when: {time: {during: {zone: UTC}, outside: {zone: UTC, days: [sun]}}}`, ""},
 
+		{`deny: "no", when: {time: {}}`, "invalid-value"},
+		{`deny: "no", when: {time: null}`, "wrong-type"},
+		{`deny: "no", when: {time: {inside: {zone: UTC}}}`, "unknown-field"},
+		{`deny: "no", when: {time: {during: {days: [mon]}}}`, "missing-field"},
+		{window(`zone: ""`), "policy-time-window"},
+		{window(`zone: Local`), "policy-time-window"},
+		{window(`zone: europe/berlin`), "policy-time-window"},
+		{window(`zone: Europe/Atlantis`), "policy-time-window"},
+		{window(`zone: ../UTC`), "policy-time-window"},
+		{window(`zone: UTC, days: []`), "invalid-value"},
+		{window(`zone: UTC, days: [Mon]`), "policy-time-window"},
+		{window(`zone: UTC, days: [mon-]`), "policy-time-window"},
+		{window(`zone: UTC, hours: ["8:00-18:00"]`), "policy-time-window"},
+		{window(`zone: UTC, hours: ["24:00-06:00"]`), "policy-time-window"},
+		{window(`zone: UTC, hours: ["08:00-24:01"]`), "policy-time-window"},
+		{window(`zone: UTC, hours: ["08:00-25:00"]`), "policy-time-window"},
+		{window(`zone: UTC, hours: ["08:60-09:00"]`), "policy-time-window"},
+		{window(`zone: UTC, hours: ["08:00"]`), "policy-time-window"},
+		{window(`zone: UTC, hours: []`), "invalid-value"},
+		{window(`zone: UTC, dates: ["2026-02-30"]`), "policy-time-window"},
+		{window(`zone: UTC, dates: ["2026-12-31..2026-12-24"]`), "policy-time-window"},
+		{window(`zone: UTC, dates: ["2026-1-2"]`), "policy-time-window"},
+		{window(`zone: UTC, not_dates: []`), "invalid-value"},
 		{`approval: true, require: {any_of: []}`, "invalid-value"},
 		{`approval: true, require: {any_of: [[]]}`, "invalid-value"},
 		{`approval: true, require: {any_of: [{group: a}]}`, "wrong-type"},
@@ -84,6 +111,8 @@ func TestFieldsOfVersion11(t *testing.T) {
 		t.Errorf("%s\nwant %s", strings.Join(got, " | "), want)
 	}
 }
+
+func window(fields string) string { return `deny: "no", when: {time: {during: {` + fields + `}}}` }
 
 func groups(n int) string {
 	return strings.TrimSuffix(strings.Repeat("{args_match: {a: 1}}, ", n), ", ")

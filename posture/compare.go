@@ -444,6 +444,11 @@ func (p pair) undecided(aspect, why string) {
 func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.Decision) bool) {
 	call := p.call
 	args, parent, given := condition.SplitDocument(doc)
+	at, _, found := condition.Moment(doc)
+	if call.At = at; !found {
+		c.Effect, c.Why = Undecided, "no moment was found at which the windows of time are like that"
+		return
+	}
 	call.Args = args.AppendJSON(nil)
 	if p.odd {
 		call.Args = resolve.Raw("[]")

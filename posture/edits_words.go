@@ -73,8 +73,11 @@ func conditionText(e *condition.Expr) string {
 
 // testsText describes the tests of one argument.
 func testsText(m *condition.Matcher) string {
-	if m.Takes {
+	switch {
+	case m.Takes:
 		return "is given"
+	case m.Time != nil:
+		return m.Time.String()
 	}
 	var tests []string
 	for i := range m.Tests {

@@ -53,12 +53,16 @@ func certainWithoutArguments(g *resolve.Gate) bool {
 		return true
 	}
 	reads := func(group condition.Group) bool {
-		return slices.ContainsFunc(group.Matchers, func(m condition.Matcher) bool { return m.Takes || !parentTest(g.Use, m.Key) })
+		return slices.ContainsFunc(group.Matchers, func(m condition.Matcher) bool { return readsArguments(g.Use, &m) })
 	}
 	out := *g.When
 	out.Groups = slices.DeleteFunc(slices.Clone(out.Groups), reads)
 	g.When = &out
 	return len(out.Groups) > 0
+}
+
+func readsArguments(use condition.Use, m *condition.Matcher) bool {
+	return m.Time == nil && (m.Takes || !parentTest(use, m.Key))
 }
 
 // withoutArguments returns the condition of a gate for calls whose arguments can't be read: only
@@ -73,7 +77,7 @@ func withoutArguments(g *resolve.Gate) *condition.Expr {
 		group := &out.Groups[i]
 		group.Matchers = slices.DeleteFunc(
 			slices.Clone(group.Matchers),
-			func(m condition.Matcher) bool { return m.Takes || !parentTest(g.Use, m.Key) },
+			func(m condition.Matcher) bool { return readsArguments(g.Use, &m) },
 		)
 		if len(group.Matchers) == 0 {
 			return nil

@@ -174,7 +174,9 @@ func keysOf(e *condition.Expr) []string {
 	var out []string
 	for i := 0; e != nil && i < len(e.Groups); i++ {
 		for _, m := range e.Groups[i].Matchers {
-			out = append(out, m.Key)
+			if m.Time == nil {
+				out = append(out, m.Key)
+			}
 		}
 	}
 	return out

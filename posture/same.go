@@ -105,6 +105,9 @@ func exprKey(e *condition.Expr) string {
 			if m.Takes {
 				b = append(b, "takes"...)
 			}
+			if m.Time != nil {
+				b = append(b, m.Time.String()...)
+			}
 			for j := range m.Tests {
 				b = append(append(b, m.Tests[j].Op...), '(')
 				for _, o := range m.Tests[j].Operands() {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/policy"
@@ -90,6 +91,11 @@ type Call struct {
 	Principal      string `json:"principal,omitempty"`
 	Session        string `json:"session,omitempty"`
 	ToolDefinition string `json:"tool_definition,omitempty"`
+
+	// At is the moment of the call, for conditions of time. It is the zero time if it is not known.
+	// It is not part of the binding, and not of a record: a call that is decided again later is
+	// decided with the new moment.
+	At time.Time `json:"-"`
 
 	// Workspace is the directory in which the call runs, for the facts of Derived. It is not part
 	// of the binding.
@@ -236,6 +242,8 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 		return c.setRemote(raw, lim)
 	case "workspace":
 		return c.setWorkspace(raw, lim)
+	case "at":
+		return c.setAt(raw, lim)
 	}
 
 	dst := c.text(field)
@@ -401,6 +409,24 @@ func (c *Call) setRemote(raw []byte, lim value.Limits) error {
 	return nil
 }
 
+// setAt reads a moment as RFC 3339 writes it, with capital letters and without leap seconds.
+func (c *Call) setAt(raw []byte, lim value.Limits) error {
+	v, err := value.Parse(raw, lim)
+	if err != nil {
+		return err
+	}
+	var at time.Time
+	if v.Kind != value.String || at.UnmarshalText([]byte(v.Text)) != nil { // which is stricter than time.Parse
+		return errors.New(`expected a moment such as "2026-11-28T14:30:00Z"`)
+	}
+	if at.IsZero() {
+		at = at.Add(1) // the zero time means that no moment is known
+	}
+	c.At = at
+
+	return nil
+}
+
 func unknownField(field string) error {
 	known := []string{
 		"kind",
@@ -416,6 +442,7 @@ func unknownField(field string) error {
 		"session",
 		"tool_definition",
 		"workspace",
+		"at",
 	}
 	if near := diag.Nearest(field, known); near != "" {
 		return fmt.Errorf("unknown field, did you mean %q", near)
@@ -458,6 +485,7 @@ func (c *Call) check(seen map[string]bool) error {
 		"session":         true,
 		"tool_definition": true,
 		"workspace":       true,
+		"at":              true,
 	}
 	for _, f := range append(may, must...) {
 		fits[f] = true

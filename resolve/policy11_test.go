@@ -25,6 +25,8 @@ func TestRulesOfVersion11(t *testing.T) {
 		clerk   = `{"kind":"delegation","agent":"clerk"`
 		skill   = `{"kind":"skill","agent":"clerk","skill":"audit"`
 		trusted = "trusted "
+		office  = `approval: true, when: {time: {outside: {days: [mon-fri], hours: ["08:00-18:00"], zone: Europe/Berlin}}}`
+		night   = `deny: "no", when: {time: {during: {days: [fri], hours: ["22:00-06:00"], zone: UTC}}}`
 	)
 	for _, test := range []struct{ rule, call, want string }{
 		// A denial with a condition.
@@ -83,6 +85,30 @@ func TestRulesOfVersion11(t *testing.T) {
 		{`deny: "no", match: {except: {servers: [clerk]}}`, clerk + `}`, "deny denied"},
 		{`deny: "no", match: {except: {servers: [clerk]}}`, clerk + `,"remote":true}`, "allow"},
 		{`deny: "no", match: {except: {targets: [clerk]}}`, clerk + `}`, "allow"},
+		// Time.
+		{`approval: true, when: {time: {outside: {days: [mon-fri], hours: ["08:00-18:00"], zone: Europe/Berlin}}}`, pay + `}`,
+			"ask condition_unknown time outside mon,tue,wed,thu,fri 08:00-18:00 Europe/Berlin can't be told: missing time"},
+		{office, pay + `,"at":"2026-11-27T07:00:00Z"}`, "allow"}, // 08:00 in winter
+		{office, pay + `,"at":"2026-11-27T06:59:59.9Z"}`, "ask condition_true"},
+		{office, pay + `,"at":"2026-11-27T17:00:00+00:00"}`, "ask condition_true"},
+		{office, pay + `,"at":"2026-07-03T06:00:00Z"}`, "allow"}, // 08:00 in summer
+		{office, pay + `,"at":"2026-11-28T12:00:00Z"}`, "ask condition_true time outside mon,tue,wed,thu,fri 08:00-18:00 Europe/Berlin is true (Sat"},
+		{night, pay + `,"at":"2026-11-27T22:00:00Z"}`, "deny denied"},
+		{night, pay + `,"at":"2026-11-28T05:59:59Z"}`, "deny denied"}, // of Friday's night
+		{night, pay + `,"at":"2026-11-28T06:00:00Z"}`, "allow"},
+		{night, pay + `,"at":"2026-11-28T23:00:00Z"}`, "allow"},
+		{night, pay + `,"at":"2026-11-27T05:00:00Z"}`, "allow"}, // of Thursday's night
+		{night, pay + `}`, "deny denied no (time during fri 22:00-06:00 UTC can't be told: missing time)"},
+		{`deny: "no", when: {time: {during: {hours: ["08:00-08:00"], days: [fri], zone: UTC}}}`, pay + `,"at":"2026-11-28T07:59:59Z"}`, "deny denied"},
+		{`deny: "no", when: {time: {during: {hours: ["08:00-08:00"], days: [fri], zone: UTC}}}`, pay + `,"at":"2026-11-27T07:59:59Z"}`, "allow"},
+		{`deny: "no", when: {time: {during: {hours: ["02:15-02:45"], zone: Europe/Berlin}}}`, pay + `,"at":"2026-10-25T00:30:00Z"}`, "deny denied"},
+		{`deny: "no", when: {time: {during: {hours: ["02:15-02:45"], zone: Europe/Berlin}}}`, pay + `,"at":"2026-10-25T01:30:00Z"}`, "deny denied"},
+		{`deny: "no", when: {time: {during: {dates: ["2026-12-24..2026-12-26"], not_dates: ["2026-12-25"], zone: UTC}}}`, pay + `,"at":"2026-12-26T23:59:59Z"}`, "deny denied"},
+		{`deny: "no", when: {time: {during: {dates: ["2026-12-24..2026-12-26"], not_dates: ["2026-12-25"], zone: UTC}}}`, pay + `,"at":"2026-12-25T12:00:00Z"}`, "allow"},
+		{`deny: "no", when: {time: {during: {dates: ["2026-12-24"], hours: ["22:00-02:00"], zone: UTC}}}`, pay + `,"at":"2026-12-25T01:59:00Z"}`, "deny denied"},
+		{`deny: "no", when: {time: {during: {zone: UTC}}}`, pay + `,"at":"0001-01-01T00:00:00Z"}`, "deny denied no"},
+		{`deny: "no", when: {time: {outside: {zone: UTC}}}`, pay + `,"at":"2026-12-25T12:00:00Z"}`, "allow"},
+		{`approval: true, when: {args_match: {a: 1}, time: {during: {zone: UTC, days: [fri]}}}`, pay + `,"args":{"a":2}}`, "allow"},
 		// Annotations take a call out only if the server is trusted; local tools are believed.
 		{`deny: "no", match: {except: {annotations: {readOnlyHint: true}}}`, desk + `,"annotations":{"readOnlyHint":true}}`, "deny denied"},
 		{trusted + `deny: "no", match: {except: {annotations: {readOnlyHint: true}}}`, desk + `,"annotations":{"readOnlyHint":true}}`, "allow"},

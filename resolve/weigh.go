@@ -49,6 +49,7 @@ func (p *Plan) Weigh(c *Call, spoke []int) (Outcome, []int) {
 		return Deny, spoke
 	}
 	v := p.views.Get().(*condition.View)
+	v.At = c.At
 	defer p.views.Put(v)
 	noArgs := p.readArgs(c, t, &v.Args) != nil
 	noInput := p.readParent(c, t, &v.Parent) != nil

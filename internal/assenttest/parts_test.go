@@ -340,6 +340,12 @@ func shownAs() map[string][]string {
 		"Grants.Bounds.Kind" + list:                nil,
 		"Arguments.Redact" + list:                  nil,
 		"Arguments.ForbidHidden" + list:            nil,
+		"Reason.Required server/inbox/*.go":        {"NeedReason"},
+		"Reason.Required cmd/internal/answer/*.go": {"ReasonWords"},
+		"Reason.Required" + list:                   {"Reason"},
+		"Reason.Patterns server/inbox/*.go":        {"NeedReason"},
+		"Reason.Patterns cmd/internal/answer/*.go": {"ReasonWords"},
+		"Reason.Patterns" + list:                   {"Reason"},
 	}
 }
 

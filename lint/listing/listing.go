@@ -278,8 +278,12 @@ func group(g *condition.Group) string {
 	var tests []string
 	for i := range g.Matchers {
 		m := &g.Matchers[i]
-		if m.Takes {
-			tests = append(tests, m.Key+" is given")
+		if m.Takes || m.Time != nil {
+			words := m.Key + " is given"
+			if m.Time != nil {
+				words = m.Time.String()
+			}
+			tests = append(tests, words)
 			continue
 		}
 		for j := range m.Tests {

@@ -211,6 +211,16 @@ func (g *maker) vary(doc value.Value, groups []condition.Group) {
 	for i := range groups {
 		for j := range groups[i].Matchers {
 			m := &groups[i].Matchers[j]
+			if m.Time != nil {
+				for _, v := range []value.Value{{Kind: value.Bool, Bool: true}, {Kind: value.Bool}, {}} {
+					next := without(clone(doc), "parent.time")
+					if v.Kind != value.Absent {
+						set(&next, condition.TimePlace(m.Time), v)
+					}
+					g.add(next, m.Time.String()+" "+shown(v))
+				}
+				continue
+			}
 			places, values := g.places(m), g.values(m)
 			if len(places) == 0 {
 				continue
@@ -252,6 +262,13 @@ func shown(v value.Value) string {
 // add makes a call of a document of the use.
 func (g *maker) add(doc value.Value, name string) {
 	c := g.target
+	at, _, known := condition.Moment(doc)
+	if !known {
+		g.open = cmp.Or(g.open, openHard)
+		return
+	}
+	c.At = at
+	doc = without(doc, "parent.time")
 	args, parent := doc, value.Value{Kind: value.Object}
 	if g.use == condition.Delegation {
 		args = value.Value{}
@@ -275,7 +292,7 @@ func (g *maker) add(doc value.Value, name string) {
 	if g.built.unoffered(&c, nil, false) != "" {
 		return
 	}
-	key := string(c.Args) + "\x00" + string(c.ParentInput)
+	key := string(c.Args) + "\x00" + string(c.ParentInput) + "\x00" + c.At.String()
 	switch {
 	case g.seen[key]:
 	case len(g.out) == mostCalls:

@@ -150,8 +150,11 @@ func (c *Coverage) part(key partKey, name string, at diag.Range, goals []string)
 
 // describe returns a matcher as written in a file.
 func describe(m *condition.Matcher) string {
-	if m.Takes {
+	switch {
+	case m.Takes:
 		return m.Key + " is given"
+	case m.Time != nil:
+		return m.Time.String()
 	}
 	tests := make([]string, len(m.Tests))
 	for i := range m.Tests {
