@@ -130,6 +130,7 @@ func (r *Raw) UnmarshalText(text []byte) error {
 func (c *Call) Recorded() Call {
 	out := *c
 	out.Values = nil
+	out.At = time.Time{}
 	out.Args = slices.Clone(c.Args)
 	if len(out.Args) == 0 {
 		out.Args = Raw("{}")

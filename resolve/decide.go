@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/policy"
@@ -29,6 +30,14 @@ func (p *Plan) Decide(c *Call) Decision {
 		return Decision{Outcome: Allow, Configuration: p.opt.Configuration}
 	}
 	return p.explain(c, t)
+}
+
+// DecideAt decides a call at a moment, whatever moment the call itself names.
+func (p *Plan) DecideAt(c *Call, at time.Time) Decision {
+	one := *c
+	one.At = at
+
+	return p.Decide(&one)
 }
 
 // Unreadable returns the decision for a call that can't be read.

@@ -147,6 +147,9 @@ func (r *Replay) weigh(b *batch, e *entry) {
 	if e.call == nil || e.err != nil {
 		return
 	}
+	if e.call.At.IsZero() {
+		e.call.At = e.when
+	}
 	e.new, e.spokeNew = spoken(b, r.opt.New, e.call)
 	if r.opt.Old != nil {
 		e.old, e.spokeOld = spoken(b, r.opt.Old, e.call)
