@@ -48,17 +48,13 @@ type Request struct {
 
 	// Stages are fixed when the request is opened. An edit can only add
 	// to them (threat 23).
-	Stages []policy.Stage `json:"stages"`
-	// AnyOf lists alternatives next to Stages. One alternative of each list must be filled.
-	AnyOf []policy.AnyOf `json:"any_of,omitempty"`
-	// NeedsReason is the text that an approval needs.
-	NeedsReason policy.Reason  `json:"needs_reason,omitzero"`
-	OnTimeout   policy.Timeout `json:"on_timeout"`
-	Within      time.Duration  `json:"within"`           // from opening to the first deadline, in nanoseconds
-	Scheduled   []Scheduled    `json:"ladder,omitempty"` // future reminders and escalations, ordered by time
-	Called      []string       `json:"called,omitempty"` // groups that escalations have added
-	Grants      policy.Grants  `json:"grants,omitzero"`  // the standing approvals that this request may lead to
-	Redact      []string       `json:"redact,omitempty"` // paths of the values that channels hide
+	Stages    []policy.Stage `json:"stages"`
+	OnTimeout policy.Timeout `json:"on_timeout"`
+	Within    time.Duration  `json:"within"`           // from opening to the first deadline, in nanoseconds
+	Scheduled []Scheduled    `json:"ladder,omitempty"` // future reminders and escalations, ordered by time
+	Called    []string       `json:"called,omitempty"` // groups that escalations have added
+	Grants    policy.Grants  `json:"grants,omitzero"`  // the standing approvals that this request may lead to
+	Redact    []string       `json:"redact,omitempty"` // paths of the values that channels hide
 	// ForbidHidden forbids approving while a value of the call is hidden from the approver.
 	ForbidHidden bool     `json:"forbid_hidden,omitempty"`
 	Lookers      []string `json:"lookers,omitempty"` // groups that escalations add as readers, not as approvers
@@ -67,6 +63,10 @@ type Request struct {
 	GrantID      string   `json:"grant,omitempty"` // the standing approval that this request led to
 	Replaces     string   `json:"replaces,omitempty"`
 	Replaced     string   `json:"replaced_by,omitempty"`
+	// AnyOf lists alternatives next to Stages. One alternative of each list must be filled.
+	AnyOf []policy.AnyOf `json:"any_of,omitempty"`
+	// NeedsReason is the text that an approval needs.
+	NeedsReason policy.Reason `json:"needs_reason,omitzero"`
 }
 
 // Requester identifies the people and runtimes that want the call to run. None of them may vote.

@@ -187,11 +187,17 @@ func sameRequire(a, b *policy.Require) bool { return requireKey(a) == requireKey
 func (p pair) between(old, new resolve.Demand) []Change {
 	var out []Change
 	was, is := Protection{Require: valueOf(old.Require)}, Protection{Require: valueOf(new.Require)}
+	agreed, together := peopleOrder(was.Require, is.Require)
 	for _, a := range demandAspects() {
-		if order := a.compare(was, is); order != Same {
+		order := a.compare(was, is)
+		whoAgrees := a.Name == aspectStages || a.Name == aspectAnyOf
+		if together && whoAgrees && order != Same {
+			order = agreed
+		}
+		if order != Same {
 			c := p.change(a.Name, a.show(was), a.show(is))
 			c.Effect, c.Why = effectOf(order)
-			if a.Name == aspectStages && order == Incomparable && len(was.Require.AnyOf)+len(is.Require.AnyOf) == 0 {
+			if a.Name == aspectStages && order == Incomparable && !together {
 				c.Effect, c.Why = effectOfCommittees(p.committees(was.Require, is.Require))
 			}
 			if a.Name == aspectStages {

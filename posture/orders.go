@@ -78,7 +78,6 @@ func demandAspect(part policy.Part) Aspect {
 	}
 	switch part.Name {
 	case aspectAnyOf:
-		a.compare = peopleOrder(a.compare)
 		a.show = func(p Protection) string {
 			var out []string
 			for _, alternatives := range effective(p.Require).AnyOf {
@@ -89,7 +88,6 @@ func demandAspect(part policy.Part) Aspect {
 	case "reason":
 		a.show = func(p Protection) string { return cmp.Or(p.Require.Reason.String(), "none") }
 	case aspectStages:
-		a.compare = peopleOrder(a.compare)
 		a.show = func(p Protection) string {
 			switch {
 			case len(p.Require.Stages)+len(p.Require.AnyOf) == 0:
@@ -113,17 +111,12 @@ func demandAspect(part policy.Part) Aspect {
 	return a
 }
 
-// peopleOrder returns the order of a part of the people who must agree. If a side has alternatives,
-// stages and alternatives are compared together, because each can replace the other.
-func peopleOrder(part func(old, new Protection) Order) func(old, new Protection) Order {
-	return func(old, new Protection) Order {
-		order := part(old, new)
-		was, is := effective(old.Require), effective(new.Require)
-		if order == Same || len(was.AnyOf)+len(is.AnyOf) == 0 {
-			return order
-		}
-		return mutual(policy.TighterPeople(is, was), policy.TighterPeople(was, is))
-	}
+// peopleOrder returns the order of the people who must agree: of stages and alternatives together,
+// because each can replace the other. It returns false if neither side has alternatives, so that
+// the order of each part is exact.
+func peopleOrder(old, new policy.Require) (Order, bool) {
+	was, is := effective(old), effective(new)
+	return mutual(policy.TighterPeople(is, was), policy.TighterPeople(was, is)), len(was.AnyOf)+len(is.AnyOf) > 0
 }
 
 // opinionated replaces missing bounds by an empty list, which has the same meaning: no argument may

@@ -64,8 +64,8 @@ people_cases:
   - name: reason
     call: {kind: tool, tool: trade}
     votes:
-      - {person: lea, vote: approve, refused: the reason that the rules require is missing}
-      - {person: lea, vote: approve, reason: OPS-1}
+      - {person: cy, vote: approve, refused: the reason that the rules require is missing}
+      - {person: cy, vote: approve, reason: OPS-1}
     expect: {outcome: approved}
 `), files)
 	if r := f.Run(b, every)[0]; !r.Passed() {
