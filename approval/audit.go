@@ -144,11 +144,15 @@ func (e *auditEntry) list(name string) []value.Value { return e.fact(name, value
 func (e *auditEntry) texts(name string) []string { return asTexts(e.list(name)) }
 
 func (e *auditEntry) stages() []policy.Stage {
-	return e.stagesOf(e.list("stages"), len(e.list("any_of")) > 0)
+	_, alternatives := e.Facts.Get("any_of")
+	return e.stagesOf(e.list("stages"), alternatives)
 }
 
 // anyOf returns the alternatives next to the stages.
 func (e *auditEntry) anyOf() []policy.AnyOf {
+	if _, told := e.Facts.Get("any_of"); !told {
+		return nil
+	}
 	var out []policy.AnyOf
 	for _, list := range e.list("any_of") {
 		var alternatives policy.AnyOf
