@@ -180,7 +180,7 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 		at:       e.Time,
 	}
 	voter := Person{ID: e.Actor, Groups: e.texts("groups")}
-	seat := slices.ContainsFunc(slices.Concat(r.optionsAt(e.Time)...), func(s policy.Stage) bool { return voter.Fills(s) })
+	seat := slices.ContainsFunc(slices.Concat(r.optionsAt(e.Time)...), voter.Fills)
 	switch {
 	case e.Actor == "" || slices.Contains(r.barred, e.Actor):
 		e.fail("%q asks, or owns the agent, or is nobody: none of them has a vote", e.Actor)

@@ -113,7 +113,8 @@ func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 // standIns returns who may fill seats of a stage now or later. In alternatives they are listed as
 // soon as they may.
 func (r *Request) standIns(s policy.Stage) []policy.StandIn {
-	if i := slices.IndexFunc(r.Stages, func(o policy.Stage) bool { return o.Group == s.Group }); i >= 0 && len(r.AnyOf) == 0 {
+	i := slices.IndexFunc(r.Stages, func(o policy.Stage) bool { return o.Group == s.Group })
+	if i >= 0 && len(r.AnyOf) == 0 {
 		return r.Stages[i].StandIns
 	}
 	return s.StandIns

@@ -273,7 +273,8 @@ func (q *question) group(g *Group, level Truth) []box {
 		}
 		if g.Matchers[i].Takes {
 			q.vague = q.vague || strings.HasPrefix(g.Matchers[i].Key, "parent.") // as of the caller's input
-			list = spread(list, []box{{{q.place([]string{g.Matchers[i].Key}), everything().without(atomAbsent | atomNull)}}})
+			given := everything().without(atomAbsent | atomNull)
+			list = spread(list, []box{{{q.place([]string{g.Matchers[i].Key}), given}}})
 			continue
 		}
 		places, fault := q.reading.places(g.Matchers[i].Key)

@@ -137,8 +137,8 @@ func windowOf(key string) (*Window, bool) {
 
 // zoneOf returns the zone with an exact name of the IANA database.
 func zoneOf(name string) (*time.Location, error) {
-	odd := strings.HasPrefix(name, "posix") || strings.HasPrefix(name, "right/") || name == "localtime" || name == "Factory"
-	if name == "" || name == "Local" || odd {
+	files := strings.HasPrefix(name, "posix") || strings.HasPrefix(name, "right/") // of some machines only
+	if files || slices.Contains([]string{"", "Local", "localtime", "Factory"}, name) {
 		return nil, errors.New("no zone has that name")
 	}
 	zone, err := time.LoadLocation(name)
@@ -169,7 +169,8 @@ func (p *parser) timeTests(f *yamldoc.Field) []Matcher {
 	}
 	if len(out) == 0 {
 		p.refuse(f.Value.Range)
-		out = []Matcher{{Key: "time", KeyRange: f.Key.Range, Range: f.Value.Range, Tests: []Test{unreadableTest(f.Value.Range)}}}
+		unreadable := []Test{unreadableTest(f.Value.Range)}
+		out = []Matcher{{Key: "time", KeyRange: f.Key.Range, Range: f.Value.Range, Tests: unreadable}}
 	}
 
 	return out

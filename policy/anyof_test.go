@@ -48,7 +48,8 @@ func TestAlternativesJoin(t *testing.T) {
 		for _, o := range options {
 			chosen = append(chosen, shown(o))
 		}
-		if got := "[" + strings.Join(printed, " ") + "]"; got != test.printed || strings.Join(chosen, " ") != test.options || !ok {
+		got := "[" + strings.Join(printed, " ") + "]"
+		if got != test.printed || strings.Join(chosen, " ") != test.options || !ok {
 			t.Errorf("%s; %s:\n%s, options %s", test.a, test.b, got, chosen)
 		}
 	}
@@ -80,7 +81,8 @@ func TestTooManyAlternatives(t *testing.T) {
 }
 
 func TestReasonsOfApprovals(t *testing.T) {
-	both := required(t, `reason: {pattern: "^OPS-[0-9]"}`).Join(required(t, "reason: {pattern: b}")).Join(required(t, "reason: required"))
+	both := required(t, `reason: {pattern: "^OPS-[0-9]"}`).Join(required(t, "reason: {pattern: b}")).
+		Join(required(t, "reason: required"))
 	for text, want := range map[string]bool{
 		"": false, "  ": false, " OPS-1 b ": true, "OPS-1": false, "b": false, "x OPS-1 b": false,
 	} {
@@ -88,7 +90,8 @@ func TestReasonsOfApprovals(t *testing.T) {
 			t.Errorf("%q: %v", text, !want)
 		}
 	}
-	if !(policy.Reason{}).Accepts("") || (policy.Reason{Required: true}).Accepts(" ") || !(policy.Reason{Required: true}).Accepts("x") ||
+	if !(policy.Reason{}).Accepts("") || (policy.Reason{Required: true}).Accepts(" ") ||
+		!(policy.Reason{Required: true}).Accepts("x") ||
 		(policy.Reason{Required: true, Patterns: []string{"("}}).Accepts("(") {
 		t.Error("reasons without patterns, or with a bad one")
 	}

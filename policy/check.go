@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -114,7 +113,7 @@ func (r *reader) reason(pattern *yamldoc.Node) {
 	if pattern == nil {
 		return
 	}
-	if _, err := regexp.Compile(pattern.Text); err != nil {
+	if _, err := reasonBounds.Compile(pattern.Text); err != nil {
 		r.add(yamldoc.Stop(ruleReason, pattern.Range, fmt.Sprintf("the pattern of the reason can't be read: %v", err),
 			`a regular expression (RE2), such as "^OPS-[0-9]+"`))
 	}

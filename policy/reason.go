@@ -3,10 +3,14 @@ package policy
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/assent-dev/assent/internal/pattern"
 )
+
+// reasonBounds limit the patterns of reasons.
+var reasonBounds = pattern.Bounds{Bytes: 4 << 10, Size: 10_000}
 
 // Reason is the text that people have to give when they approve. The zero value requires none.
 type Reason struct {
@@ -22,8 +26,8 @@ func (r Reason) Accepts(text string) bool {
 	if !r.Required {
 		return true
 	}
-	return text != "" && !slices.ContainsFunc(r.Patterns, func(pattern string) bool {
-		re, err := regexp.Compile(pattern)
+	return text != "" && !slices.ContainsFunc(r.Patterns, func(expression string) bool {
+		re, err := reasonBounds.Compile(expression)
 		return err != nil || !re.MatchString(text)
 	})
 }

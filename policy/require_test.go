@@ -66,7 +66,8 @@ func requires() *rapid.Generator[policy.Require] {
 				return rapid.SliceOfN(rapid.SliceOfN(stage, 1, 2), 1, 3).Draw(t, "alternatives")
 			}), 0, 2).Draw(t, "any_of"),
 			Reason: rapid.SampledFrom([]policy.Reason{
-				{}, {Required: true}, {Required: true, Patterns: []string{"a"}}, {Required: true, Patterns: []string{"b"}},
+				{}, {Required: true},
+				{Required: true, Patterns: []string{"a"}}, {Required: true, Patterns: []string{"b"}},
 			}).Draw(t, "reason"),
 		}.Join(policy.Require{})
 	})

@@ -84,7 +84,8 @@ func TestFieldsOfVersion11(t *testing.T) {
 		{`deny: "no", match: {except: {targets: []}}`, "invalid-value"},
 		{`approval: {condition: {time: {}}}`, "missing-field unknown-field"},
 		{`when: {}`, "policy-rule-without-effect"},
-		{`deny: "no", when: [` + groups(40) + `], approval: {condition: [` + groups(40) + `]}, unknown: ask`, "policy-when"},
+		{`deny: "no", unknown: ask, when: [` + groups(40) + `], approval: {condition: [` + groups(40) + `]}`,
+			"policy-when"},
 	} {
 		p, got := loaded("1.1.0", test.fields)
 		if got != test.want || (p == nil) != (test.want != "") {

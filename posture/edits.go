@@ -207,7 +207,8 @@ func decides(p Part) bool {
 // demands reports whether a part can change the requirements for calls that the rule asks about on
 // both sides.
 func demands(p Part) bool {
-	return decides(p) && !slices.Contains([]string{aspectCondition, "annotations", "takes", "except", "unknown"}, p.Aspect)
+	meets := []string{aspectCondition, "annotations", "takes", "except", "unknown"}
+	return decides(p) && !slices.Contains(meets, p.Aspect)
 }
 
 func (r *ruleText) denies() bool { return r != nil && r.gate.Outcome == resolve.Deny }

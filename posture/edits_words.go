@@ -152,7 +152,8 @@ func exceptText(v reflect.Value) string {
 	}
 	var out []string
 	for i := range v.Elem().NumField() {
-		if f := v.Elem().Field(i); f.Kind() == reflect.Pointer && !f.IsNil() || f.Kind() != reflect.Pointer && f.Len() > 0 {
+		f := v.Elem().Field(i)
+		if f.Kind() == reflect.Pointer && !f.IsNil() || f.Kind() != reflect.Pointer && f.Len() > 0 {
 			out = append(out, v.Elem().Type().Field(i).Tag.Get("doc")+" "+fieldText(f))
 		}
 	}

@@ -21,7 +21,8 @@ func (p pair) unchanged() bool {
 		slices.Sort(new)
 		return slices.Equal(old, new)
 	}
-	return same(p.signatures(p.old), p.signatures(p.new)) && same(p.denialKeys(p.old), p.denialKeys(p.new)) && p.sameTemplate(p.old.asks, p.new.asks)
+	return same(p.signatures(p.old), p.signatures(p.new)) && same(p.denialKeys(p.old), p.denialKeys(p.new)) &&
+		p.sameTemplate(p.old.asks, p.new.asks)
 }
 
 // sameTemplate reports whether the gates have the same templates in the same order. The order
@@ -89,7 +90,8 @@ func (p pair) gateKey(s side, at int) string {
 		p.keys[g.When] = key
 	}
 	return strings.Join([]string{
-		strconv.Itoa(int(g.Use)), strconv.FormatBool(g.Certain), s.sem.OnMissing.String(), s.sem.OnMismatch.String(), s.sem.Anchor.String(),
+		strconv.Itoa(int(g.Use)), strconv.FormatBool(g.Certain), s.sem.OnMissing.String(),
+		s.sem.OnMismatch.String(), s.sem.Anchor.String(),
 		s.sem.Trim.String(), key,
 	}, " ")
 }

@@ -57,7 +57,8 @@ func TestAlternativesAndReasonsOfRequests(t *testing.T) {
 				a.Later(2 * 60e9)
 				continue
 			}
-			got, err := a.Vote(out.Request.ID, person, approval.Approve, func(in *approval.VoteInput) { in.Reason = reason })
+			say := func(in *approval.VoteInput) { in.Reason = reason }
+			got, err := a.Vote(out.Request.ID, person, approval.Approve, say)
 			if wrong, ok := errors.AsType[*approval.InputError](err); ok && wrong.Field == "reason" {
 				got = "input"
 			} else {
