@@ -47,9 +47,6 @@ func (q *question) impossibleTimes() []box {
 		out = append(out, box{{i, everything().without(atomAbsent | atomTrue | atomFalse)}})
 	}
 	pair := func(i, j int, a, b atoms) {
-		if at[i] > at[j] {
-			i, j, a, b = j, i, b, a
-		}
 		out = append(out, box{{at[i], only(a)}, {at[j], only(b)}})
 	}
 	for j := range windows {

@@ -200,7 +200,8 @@ func (p *parser) window(n *yamldoc.Node) *Window {
 		w.zone, err = zoneOf(zone.Text)
 	}
 	if w.zone == nil || err != nil {
-		wrong(zone.Range, fmt.Sprintf("%q: no zone has that name", zone.Text), "a name of the IANA database, such as Europe/Berlin")
+		wrong(zone.Range, fmt.Sprintf("%q: no zone has that name", zone.Text),
+			"a name of the IANA database, such as Europe/Berlin")
 	}
 	each := func(key, expected string, read func(text string) error) {
 		list := n.Get(key)
@@ -218,12 +219,9 @@ func (p *parser) window(n *yamldoc.Node) *Window {
 	}
 	each("days", "a day or a range of days, such as mon or mon-fri", w.addDays)
 	each("hours", "an interval such as 08:00-18:00; 24:00 only at its end", w.addHours)
-	each("dates", "a date or a range of dates, such as 2026-12-24 or 2026-12-24..2026-12-31", func(text string) error {
-		return addDates(&w.Dates, text)
-	})
-	each("not_dates", "a date or a range of dates, such as 2026-12-24 or 2026-12-24..2026-12-31", func(text string) error {
-		return addDates(&w.NotDates, text)
-	})
+	const dates = "a date or a range of dates, such as 2026-12-24 or 2026-12-24..2026-12-31"
+	each("dates", dates, func(text string) error { return addDates(&w.Dates, text) })
+	each("not_dates", dates, func(text string) error { return addDates(&w.NotDates, text) })
 	if !sound {
 		return nil
 	}

@@ -416,8 +416,11 @@ func (c *Call) setAt(raw []byte, lim value.Limits) error {
 	if err != nil {
 		return err
 	}
-	var at time.Time
-	if v.Kind != value.String || at.UnmarshalText([]byte(v.Text)) != nil { // which is stricter than time.Parse
+	at, err := time.Parse(time.RFC3339Nano, v.Text)
+	// Parse also takes hours of one digit, and a comma before the fraction.
+	lenient := len(v.Text) < len("2006-01-02T15:04:05Z") || v.Text[len("2006-01-02T15")] != ':' ||
+		strings.Contains(v.Text, ",")
+	if v.Kind != value.String || err != nil || lenient {
 		return errors.New(`expected a moment such as "2026-11-28T14:30:00Z"`)
 	}
 	if at.IsZero() {

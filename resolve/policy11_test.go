@@ -1,11 +1,14 @@
 package resolve_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
 )
 
 const space11 = `action_space:
@@ -182,4 +185,65 @@ func decide(t *testing.T, p *resolve.Plan, call string) resolve.Decision {
 		t.Fatalf("%s: %v", call, err)
 	}
 	return p.Decide(c)
+}
+
+// The moment of a call is strict RFC 3339, is written back, and is neither bound nor recorded.
+func TestMomentOfACall(t *testing.T) {
+	const call = `{"kind":"tool","tool":"pay","at":%q}`
+	for _, bad := range []string{
+		"", "2026-11-28", "2026-11-28t14:30:00Z", "2026-11-28T14:30:00z", "2026-11-28T4:30:00Z",
+		"2026-11-28T14:30:00",
+		"2026-11-28T14:30:00,5Z", "2026-11-28T14:30:60Z", "2026-11-28 14:30:00Z", "2026-02-30T14:30:00Z",
+	} {
+		if _, err := resolve.ParseCall(fmt.Appendf(nil, call, bad), value.Limits{}); err == nil {
+			t.Errorf("%q is read", bad)
+		}
+	}
+	for _, bad := range []string{"1", "null", "{", `"\ud800"`} {
+		if _, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"pay","at":`+bad+`}`), value.Limits{}); err == nil {
+			t.Errorf("%s is read", bad)
+		}
+	}
+	c, err := resolve.ParseCall(fmt.Appendf(nil, call, "2026-11-28T15:30:00+01:00"), value.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := c.JSON()
+	if err != nil || !strings.Contains(string(text), `"at":"2026-11-28T14:30:00Z"`) || !c.Recorded().At.IsZero() {
+		t.Errorf("%s, %v", text, err)
+	}
+	p := plan(t, resolve.Options{}, space11, `schema_version: "1.1.0"
+policy_ref: p
+applies: implicit
+rules:
+  - id: a
+    match: {except: {targets: ["read_*"]}}
+    deny: "no"
+    when: {time: {during: {days: [sat], zone: UTC}}}
+  - id: b
+    match: {except: {annotations: {x: true}}}
+    deny: "no"
+    when: {time: {during: {days: [sat], zone: UTC}}}
+`)
+	sunday := c.At.AddDate(0, 0, 1)
+	if p.Decide(c).Outcome != resolve.Deny || p.DecideAt(c, sunday).Outcome != resolve.Allow {
+		t.Error("the moment does not decide")
+	}
+	here, _ := p.Bind(c)
+	c.At = sunday
+	if there, _ := p.Bind(c); here != there {
+		t.Error("the moment is bound")
+	}
+	targets := p.Targets()
+	if !slices.ContainsFunc(targets, func(c resolve.Call) bool { return c.Tool == "read_*" }) {
+		t.Errorf("the names of exceptions are missing: %v", targets)
+	}
+	for i := range targets {
+		for _, g := range p.Target(&targets[i]).Gates {
+			_, required := g.Hint("x")
+			if required || targets[i].Kind == resolve.Tool && (g.Rule == "b") != g.Excepted()["x"] {
+				t.Errorf("%+v", g)
+			}
+		}
+	}
 }
