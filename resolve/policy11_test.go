@@ -193,7 +193,8 @@ func TestMomentOfACall(t *testing.T) {
 	for _, bad := range []string{
 		"", "2026-11-28", "2026-11-28t14:30:00Z", "2026-11-28T14:30:00z", "2026-11-28T4:30:00Z",
 		"2026-11-28T14:30:00",
-		"2026-11-28T14:30:00,5Z", "2026-11-28T14:30:60Z", "2026-11-28 14:30:00Z", "2026-02-30T14:30:00Z",
+		"2026-11-28T14:30:00,5Z", "2026-11-28T14:30:60Z",
+		"2026-11-28 14:30:00Z", "2026-02-30T14:30:00Z",
 	} {
 		if _, err := resolve.ParseCall(fmt.Appendf(nil, call, bad), value.Limits{}); err == nil {
 			t.Errorf("%q is read", bad)
