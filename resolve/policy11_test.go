@@ -201,7 +201,8 @@ func TestMomentOfACall(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"1", "null", "{", `"\ud800"`} {
-		if _, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"pay","at":`+bad+`}`), value.Limits{}); err == nil {
+		line := `{"kind":"tool","tool":"pay","at":` + bad + `}`
+		if _, err := resolve.ParseCall([]byte(line), value.Limits{}); err == nil {
 			t.Errorf("%s is read", bad)
 		}
 	}
