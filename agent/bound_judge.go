@@ -67,7 +67,7 @@ func (r *run) judge(ctx context.Context, call *content.FunctionCall, t Tool) jud
 		j.action = runs(t)
 	case r.cfg.Holder != nil && (r.cfg.Decider == nil || j.verdict.Outcome == resolve.Allow):
 		j.refuse(textMarked)
-	case r.cfg.Holder == nil && len(j.ground.required().Stages) > 0:
+	case r.cfg.Holder == nil && j.ground.needsOthers():
 		j.refuse(j.ground.cannotAsk())
 	default:
 		j.action, j.after = mustAsk, runs(t)
@@ -124,6 +124,13 @@ func (g ground) required() policy.Require {
 	return *g.Require
 }
 
+// needsOthers reports whether policies require people of groups, or a reason, which the loop can't
+// ask for.
+func (g ground) needsOthers() bool {
+	q := g.required()
+	return len(q.Stages)+len(q.AnyOf) > 0 || !q.Reason.IsZero()
+}
+
 // cannotAsk returns the text that the model gets if policies require people that can't be asked
 // here.
 func (g ground) cannotAsk() string {
@@ -135,6 +142,12 @@ func (g ground) people() string {
 	var all []string
 	for _, s := range g.required().Stages {
 		all = append(all, fmt.Sprintf("%d of %s", s.People, s.Group))
+	}
+	for _, alternatives := range g.required().AnyOf {
+		all = append(all, alternatives.String())
+	}
+	if reason := g.required().Reason; !reason.IsZero() {
+		all = append(all, "people who give "+reason.String())
 	}
 	return strings.Join(all, " and ")
 }

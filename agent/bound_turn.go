@@ -360,7 +360,7 @@ func (r *run) judgeService(ctx context.Context, it *item) judgement {
 		j.refuse(denialText(v))
 	case r.cfg.Holder != nil && v.Outcome == resolve.Allow:
 		j.refuse(textNobody)
-	case r.cfg.Holder == nil && len(j.ground.required().Stages) > 0:
+	case r.cfg.Holder == nil && j.ground.needsOthers():
 		j.refuse(j.ground.cannotAsk())
 	}
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
@@ -41,6 +42,8 @@ type PlanOptions struct {
 	Principal   string
 	Session     string
 	ParentInput json.RawMessage
+	// Now is the clock for rules about time. The default is time.Now.
+	Now func() time.Time
 }
 
 // ByPlan returns a Decider for an agent file and its policies. It decides the arguments exactly
@@ -90,7 +93,11 @@ func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (hold.
 	c.Session = d.opt.Session
 	c.ParentInput = resolve.Raw(d.opt.ParentInput)
 	c.ToolDefinition = d.digest(t)
-	return hold.Verdict{Decision: d.plan.Decide(c), Call: c}, nil
+	now := time.Now
+	if d.opt.Now != nil {
+		now = d.opt.Now
+	}
+	return hold.Verdict{Decision: d.plan.DecideAt(c, now()), Call: c}, nil
 }
 
 func callOf(t Tool, call content.ToolCall) *resolve.Call {

@@ -288,7 +288,7 @@ func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revisio
 	}
 	call := r.Current().Call
 	call.Args = resolve.Raw(in.Args)
-	d := c.Plan.Decide(&call)
+	d := c.Plan.DecideAt(&call, s.clock.Now())
 	if why := r.asks(); why != "" {
 		d = asked(c.Plan, &call, d, why)
 	}

@@ -18,6 +18,7 @@ func (r *Request) answering() Answering {
 		Agent:     r.Agent.ID,
 		Asked:     r.Created,
 		Stages:    r.Stages,
+		AnyOf:     r.AnyOf,
 		Called:    r.Called,
 		ToUser:    r.asksUser(),
 		Principal: r.Requester.Principal,
@@ -38,10 +39,10 @@ func distinctTexts(texts []string) []string {
 	return slices.Compact(texts)
 }
 
-// StagesAt returns the stages, in which only those stand-ins are left that may fill seats at the
-// given time.
-func (r *Request) StagesAt(now time.Time) []policy.Stage {
+// OptionsAt returns the lists of stages of which one must be filled, in which only those stand-ins
+// are left that may fill seats at the given time.
+func (r *Request) OptionsAt(now time.Time) [][]policy.Stage {
 	a := r.answering()
 
-	return a.StagesAt(now)
+	return a.OptionsAt(now)
 }

@@ -155,8 +155,33 @@ func (e *auditEntry) list(name string) []value.Value { return e.fact(name, value
 func (e *auditEntry) texts(name string) []string { return asTexts(e.list(name)) }
 
 func (e *auditEntry) stages() []policy.Stage {
+	_, alternatives := e.Facts.Get("any_of")
+	return e.stagesOf(e.list("stages"), alternatives)
+}
+
+// anyOf returns the alternatives next to the stages.
+func (e *auditEntry) anyOf() []policy.AnyOf {
+	if _, told := e.Facts.Get("any_of"); !told {
+		return nil
+	}
+	var out []policy.AnyOf
+	for _, list := range e.list("any_of") {
+		var alternatives policy.AnyOf
+		for _, stages := range list.Items {
+			alternatives = append(alternatives, e.stagesOf(stages.Items, false))
+		}
+		if len(alternatives) == 0 {
+			e.fail("a list of alternatives has none, so nothing fulfils it")
+		}
+		out = append(out, alternatives)
+	}
+
+	return out
+}
+
+func (e *auditEntry) stagesOf(list []value.Value, mayBeEmpty bool) []policy.Stage {
 	var out []policy.Stage
-	for _, v := range e.list("stages") {
+	for _, v := range list {
 		out = append(out, policy.Stage{
 			Group:    member(v, "group").Text,
 			People:   asInt(member(v, "people")),
@@ -164,7 +189,7 @@ func (e *auditEntry) stages() []policy.Stage {
 		})
 	}
 
-	if len(out) == 0 || slices.ContainsFunc(out, func(s policy.Stage) bool { return s.People < 1 }) {
+	if len(out) == 0 && !mayBeEmpty || slices.ContainsFunc(out, func(s policy.Stage) bool { return s.People < 1 }) {
 		e.fail("nobody need agree: every request has stages, each with at least one person")
 	}
 	return out

@@ -15,7 +15,7 @@ type auditedGrant struct {
 	uses, most                              int
 	revoked                                 bool
 	rules                                   Rules          // the rules that asked when it was given
-	stages                                  []policy.Stage // the stages that were fulfilled
+	require                                 policy.Require // who had to agree
 	by                                      []string       // people who approved it
 	args                                    string         // of the approved call; empty if they are not known
 	may                                     leeway
@@ -60,7 +60,7 @@ func (a *Auditor) granted(e *auditEntry) *auditedGrant {
 		by:        e.texts("by"),
 	}
 	if _, told := e.Facts.Get("rules"); told { // old grants have neither fact, and cover nothing any more
-		g.rules, g.stages = e.rules(), e.stages()
+		g.rules, g.require = e.rules(), policy.Require{Stages: e.stages(), AnyOf: e.anyOf()}
 	}
 	r := a.requests[e.text("request")]
 	switch {
@@ -132,7 +132,7 @@ func (g *auditedGrant) used(e *auditEntry) {
 		e.fail("it was used for a call that is not within its bounds")
 	case len(g.rules) > 0 && !g.rules.include(e.rules()):
 		e.fail("it was used for a call about which other rules ask")
-	case len(g.rules) > 0 && !tighterStages(g.stages, e.stages()):
+	case len(g.rules) > 0 && !policy.TighterPeople(g.require, policy.Require{Stages: e.stages(), AnyOf: e.anyOf()}):
 		e.fail("it was used for a call that more or other people must agree to")
 	case len(g.rules) > 0 && slices.ContainsFunc(g.by, func(id string) bool {
 		return slices.Contains(append(e.texts("owners"), e.text("person")), id)
@@ -146,10 +146,5 @@ func (g *auditedGrant) used(e *auditEntry) {
 // fulfils reports whether the request required at least the rules and stages that the grant claims
 // to have fulfilled.
 func (r *auditedRequest) fulfils(g *auditedGrant) bool {
-	return r.rules.include(g.rules) && tighterStages(r.stages, g.stages)
-}
-
-// tighterStages reports whether fulfilling the first stages always fulfils the second ones.
-func tighterStages(a, b []policy.Stage) bool {
-	return policy.Tighter(policy.Require{Stages: a}, policy.Require{Stages: b})
+	return r.rules.include(g.rules) && policy.TighterPeople(policy.Require{Stages: r.stages, AnyOf: r.anyOf}, g.require)
 }

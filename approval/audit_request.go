@@ -18,6 +18,7 @@ type auditedRequest struct {
 	plan      string
 	revision  int
 	stages    []policy.Stage
+	anyOf     []policy.AnyOf
 	onTimeout policy.Timeout
 	deadline  time.Time
 	expires   time.Time // expiry of the permit
@@ -101,6 +102,7 @@ func (a *Auditor) opened(e *auditEntry) {
 		binding:   e.text("binding"),
 		plan:      e.text("plan"),
 		stages:    e.stages(),
+		anyOf:     e.anyOf(),
 		onTimeout: policy.Timeout(e.text("on_timeout")),
 		deadline:  e.time("deadline"),
 		barred:    append(e.texts("owners"), e.Actor, e.text("person"), e.text("principal")),
@@ -183,7 +185,7 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 		at:       e.Time,
 	}
 	voter := Person{ID: e.Actor, Groups: e.texts("groups")}
-	seat := slices.ContainsFunc(r.stagesAt(e.Time), func(s policy.Stage) bool { return voter.Fills(s) })
+	seat := slices.ContainsFunc(slices.Concat(r.optionsAt(e.Time)...), voter.Fills)
 	switch {
 	case e.Actor == "" || slices.Contains(r.barred, e.Actor):
 		e.fail("%q asks, or owns the agent, or is nobody: none of them has a vote", e.Actor)
@@ -211,12 +213,21 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 	r.votes = append(r.votes, v)
 }
 
-// stagesAt returns the stages, in which only those stand-ins are left that may fill seats at the
-// given time.
-func (r *auditedRequest) stagesAt(at time.Time) []policy.Stage {
-	a := Answering{Asked: r.asked, Stages: r.stages}
+// optionsAt returns the lists of stages of which one must be filled, in which only those stand-ins
+// are left that may fill seats at the given time.
+func (r *auditedRequest) optionsAt(at time.Time) [][]policy.Stage {
+	a := Answering{Asked: r.asked, Stages: r.stages, AnyOf: r.anyOf}
 
-	return a.StagesAt(at)
+	return a.OptionsAt(at)
+}
+
+// filled reports whether people fill the stages, and one of the alternatives of each list, at the
+// given time.
+func (r *auditedRequest) filled(at time.Time, approvers []Person) bool {
+	return slices.ContainsFunc(r.optionsAt(at), func(stages []policy.Stage) bool {
+		_, met := people.Seat(stages, approvers)
+		return met
+	})
 }
 
 // voted reports whether a vote of the person on the current revision was counted.
@@ -228,16 +239,16 @@ func (r *auditedRequest) voted(person string, verdicts ...Verdict) bool {
 }
 
 func (a *Auditor) edited(r *auditedRequest, e *auditEntry) {
-	stages := e.stages()
+	stages, anyOf := e.stages(), e.anyOf()
 	deadline := e.time("deadline")
 	onTimeout := policy.Timeout(e.text("on_timeout"))
 	before := r.stages
-	if quorum.IsAnyone(before) {
+	if quorum.IsAnyone(before) && len(r.anyOf) == 0 {
 		before = nil
 	}
 	tighter := policy.Tighter(
-		policy.Require{Stages: stages, OnTimeout: onTimeout},
-		policy.Require{Stages: before, OnTimeout: r.onTimeout},
+		policy.Require{Stages: stages, AnyOf: anyOf, OnTimeout: onTimeout},
+		policy.Require{Stages: before, AnyOf: r.anyOf, OnTimeout: r.onTimeout},
 	)
 	switch {
 	case slices.Contains(r.barred, e.Actor):
@@ -251,7 +262,7 @@ func (a *Auditor) edited(r *auditedRequest, e *auditEntry) {
 	r.binding = e.text("binding")
 	r.plan = e.text("plan")
 	r.revision = r.revision + 1
-	r.stages = stages
+	r.stages, r.anyOf = stages, anyOf
 	r.deadline = deadline
 	r.onTimeout = onTimeout
 	r.rules, r.shown = e.rules(), r.shown || e.flag("forbid_hidden")
@@ -277,7 +288,7 @@ func (a *Auditor) approved(r *auditedRequest, e *auditEntry) {
 		approvers = append(approvers, Person{ID: person, Groups: asTexts(member(v, "groups").Items)})
 	}
 
-	if _, met := people.Seat(r.stagesAt(e.Time), approvers); !met || e.text("cause") != string(ByVotes) {
+	if !r.filled(e.Time, approvers) || e.text("cause") != string(ByVotes) {
 		e.fail("not enough different people who hold the groups approved this revision")
 	}
 }

@@ -3,6 +3,7 @@ package approval
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,10 +42,30 @@ func stageFacts(stages []policy.Stage) []any {
 	})
 }
 
+// alternatives adds the alternatives and the required reason to the facts of a request that has
+// them.
+func (r *Request) alternatives(to map[string]any) {
+	if len(r.AnyOf) > 0 {
+		to["any_of"] = anyOfFacts(r.AnyOf)
+	}
+	if !r.NeedsReason.IsZero() {
+		to["needs_reason"] = list(append([]string{wordReason}, r.NeedsReason.Patterns...))
+	}
+}
+
+// wordReason stands before the patterns of a required reason in the ledger.
+const wordReason = "required"
+
+func anyOfFacts(anyOf []policy.AnyOf) []any {
+	return facts(anyOf, func(alternatives policy.AnyOf) any {
+		return facts(alternatives, func(stages []policy.Stage) any { return stageFacts(stages) })
+	})
+}
+
 // countedFacts returns the people whose approvals counted, each with those of their groups at that
 // time that the stages ask for.
 func (r *Request) countedFacts(approvers []Person, now time.Time) []any {
-	asked := people.GroupsOf(r.StagesAt(now))
+	asked := people.GroupsOf(slices.Concat(r.OptionsAt(now)...))
 	return facts(approvers, func(p Person) any {
 		groups := slices.DeleteFunc(slices.Clone(asked), func(g string) bool { return !p.Holds(g) })
 		return map[string]any{"person": p.ID, "groups": list(groups)}
@@ -85,6 +106,9 @@ func (r *Request) rulesDigest() string {
 	for _, s := range r.Stages {
 		parts = append(parts, s.Group, strconv.Itoa(s.People))
 	}
+	if len(r.AnyOf)+len(r.NeedsReason.Patterns) > 0 {
+		parts = append(parts, "any of", fmt.Sprint(r.AnyOf, r.NeedsReason))
+	}
 	return digestOf(parts...)[:24]
 }
 
@@ -112,8 +136,8 @@ func Summarize(r *Request) Summary {
 	if r.Question != nil {
 		s.Question, s.Message = true, r.Question.Words()
 	}
-	for _, stage := range r.Stages {
-		s.Needed += stage.People
+	s.Needed = r.seats()
+	for _, stage := range r.allStages() {
 		if !slices.Contains(s.Groups, stage.Group) {
 			s.Groups = append(s.Groups, stage.Group)
 		}
@@ -123,6 +147,33 @@ func Summarize(r *Request) Summary {
 		s.Needed = 1 // one answer from any group is enough
 	}
 	return s
+}
+
+// allStages returns the stages, and those of all alternatives.
+func (r *Request) allStages() []policy.Stage {
+	out := slices.Clone(r.Stages)
+	for _, alternatives := range r.AnyOf {
+		out = append(out, slices.Concat(alternatives...)...)
+	}
+
+	return out
+}
+
+// seats returns the smallest number of people who can approve the request.
+func (r *Request) seats() int {
+	options, _ := policy.Options(r.Stages, r.AnyOf)
+	least := 0
+	for i, stages := range options {
+		n := 0
+		for _, s := range stages {
+			n += s.People
+		}
+		if i == 0 || n < least {
+			least = n
+		}
+	}
+
+	return least
 }
 
 // firstRunes truncates a text to n characters and marks the cut with an ellipsis.

@@ -36,6 +36,7 @@ type Grant struct {
 	// to agree. The grant does not cover a call for which another rule asks.
 	Rules      Rules          `json:"rules"`
 	Stages     []policy.Stage `json:"stages"`
+	AnyOf      []policy.AnyOf `json:"any_of,omitempty"`
 	Expires    time.Time      `json:"expires"`
 	MaxUses    int            `json:"max_uses"`
 	Uses       int            `json:"uses"`

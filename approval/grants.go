@@ -153,6 +153,7 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 		Redact:        r.Redact,
 		Rules:         rulesOf(&r.Current().Decision),
 		Stages:        r.Stages,
+		AnyOf:         r.AnyOf,
 		Expires:       now.Add(all.MaxAge),
 		MaxUses:       all.MaxUses,
 	}
@@ -228,8 +229,10 @@ func (g *Grant) within(b policy.Grants) bool {
 
 // fulfils reports whether the grant's approval fulfilled everything that the rules and stages
 // require.
-func (g *Grant) fulfils(rules Rules, stages []policy.Stage) bool {
-	return len(g.Rules) > 0 && g.Rules.include(rules) && tighterStages(g.Stages, stages)
+func (g *Grant) fulfils(rules Rules, stages []policy.Stage, anyOf []policy.AnyOf) bool {
+	return len(g.Rules) > 0 && g.Rules.include(rules) && policy.TighterPeople(
+		policy.Require{Stages: g.Stages, AnyOf: g.AnyOf}, policy.Require{Stages: stages, AnyOf: anyOf},
+	)
 }
 
 func sameJSON(a, b resolve.Raw) bool {
@@ -327,6 +330,9 @@ func (g *Grant) created(r *Request) (Event, error) {
 		"rules":     g.Rules.facts(),
 		"stages":    stageFacts(g.Stages),
 	})
+	if len(g.AnyOf) > 0 {
+		created.Facts["any_of"] = anyOfFacts(g.AnyOf)
+	}
 	if !g.numbersOnly() { // the values of bounds repeat arguments, so they are sealed like these
 		text, err := json.Marshal(g.Bounds)
 		if err != nil {

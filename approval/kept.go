@@ -19,11 +19,11 @@ func keptParts() []keptPart {
 		{
 			name: "stages",
 			read: func(r *Request, q *policy.Require) {
-				if !quorum.IsAnyone(r.Stages) {
+				if !quorum.IsAnyone(r.Stages) || len(r.AnyOf) > 0 {
 					q.Stages = r.Stages
 				}
 			},
-			write: func(r *Request, q *policy.Require) { r.Stages = quorum.Stages(q.Stages, false) },
+			write: func(r *Request, q *policy.Require) { r.Stages = quorum.Stages(q.Stages, q.AnyOf, false) },
 		},
 		{
 			name:  "within",
@@ -65,6 +65,16 @@ func keptParts() []keptPart {
 			write: func(r *Request, q *policy.Require) {
 				r.Redact, r.ForbidHidden = q.Arguments.Redact, q.Arguments.ForbidHidden
 			},
+		},
+		{
+			name:  "any_of",
+			read:  func(r *Request, q *policy.Require) { q.AnyOf = r.AnyOf },
+			write: func(r *Request, q *policy.Require) { r.AnyOf = q.AnyOf },
+		},
+		{
+			name:  "reason",
+			read:  func(r *Request, q *policy.Require) { q.Reason = r.NeedsReason },
+			write: func(r *Request, q *policy.Require) { r.NeedsReason = q.Reason },
 		},
 	}
 }

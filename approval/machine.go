@@ -18,7 +18,7 @@ func (r *Request) open(now time.Time, require policy.Require, cfg Config) []Even
 	r.State, r.Created = Pending, now
 	r.demand(require)
 	if r.Requester.Unknown {
-		r.Stages = quorum.Stages(r.Stages, true)
+		r.Stages = quorum.Stages(r.Stages, r.AnyOf, true)
 	}
 	if r.Within == 0 {
 		r.Within = cfg.Within
@@ -47,6 +47,7 @@ func (r *Request) opened(more map[string]any) Event {
 		"replaces":          r.Replaces,
 		"person":            r.Requester.Person,
 	}
+	r.alternatives(facts)
 	maps.Copy(facts, more)
 	if digest := r.Current().Decision.Configuration; digest != "" {
 		facts["configuration"] = digest
@@ -138,6 +139,8 @@ func (r *Request) vote(
 		return "", nil, ErrNotShown
 	case v.Verdict == Approve && v.Also != len(r.Requester.Also):
 		return "", nil, ErrVersion
+	case v.Verdict == Approve && !r.NeedsReason.Accepts(v.Reason):
+		return "", nil, &InputError{"reason", r.NeedsReason.String() + ", which the policy requires for approving"}
 	case v.Verdict == Approve && r.ForbidHidden && len(v.Hidden) > 0:
 		return "", nil, fmt.Errorf("%w: %s", ErrHidden, strings.Join(v.Hidden, ", "))
 	}
@@ -318,6 +321,7 @@ func (r *Request) revise(next Revision, require policy.Require) Event {
 		"on_timeout":    string(r.OnTimeout),
 		"forbid_hidden": r.ForbidHidden,
 	})
+	r.alternatives(e.Facts)
 	return e.sealing("args", string(next.Call.Args)).
 		sealing("message", next.Decision.Message).
 		sealing("note", next.Note)
@@ -325,11 +329,22 @@ func (r *Request) revise(next Revision, require policy.Require) Event {
 
 // delayed returns the requirement with all stand-ins delayed by the duration.
 func delayed(q policy.Require, later time.Duration) policy.Require {
-	q.Stages = slices.Clone(q.Stages)
-	for i := range q.Stages {
-		q.Stages[i].StandIns = slices.Clone(q.Stages[i].StandIns)
-		for j := range q.Stages[i].StandIns {
-			q.Stages[i].StandIns[j].After += later
+	delay := func(stages []policy.Stage) []policy.Stage {
+		stages = slices.Clone(stages)
+		for i := range stages {
+			stages[i].StandIns = slices.Clone(stages[i].StandIns)
+			for j := range stages[i].StandIns {
+				stages[i].StandIns[j].After += later
+			}
+		}
+		return stages
+	}
+	q.Stages = delay(q.Stages)
+	q.AnyOf = slices.Clone(q.AnyOf)
+	for i := range q.AnyOf {
+		q.AnyOf[i] = slices.Clone(q.AnyOf[i])
+		for j := range q.AnyOf[i] {
+			q.AnyOf[i][j] = delay(q.AnyOf[i][j])
 		}
 	}
 

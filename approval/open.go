@@ -96,7 +96,7 @@ func (s *Service) opening(ctx context.Context, in OpenInput) (*opening, error) {
 		in:   in,
 		c:    c,
 		call: in.Call.Recorded(),
-		d:    c.Plan.Decide(in.Call),
+		d:    c.Plan.DecideAt(in.Call, s.clock.Now()),
 	}
 	if in.Ask != "" {
 		o.d = asked(c.Plan, in.Call, o.d, in.Ask)

@@ -99,6 +99,9 @@ func (o *opening) granted(tx Tx) (bool, error) {
 			"rules":     rulesOf(&o.d).facts(),
 			"stages":    stageFacts(o.stages()),
 		})
+		if anyOf := require(&o.d).AnyOf; len(anyOf) > 0 {
+			e.Facts["any_of"] = anyOfFacts(anyOf)
+		}
 		return true, o.record(tx, nil, o.s.cfg.sealArgs(e, string(o.call.Args)))
 	}
 
@@ -112,13 +115,14 @@ func (o *opening) covered(g *Grant) bool {
 
 	return among(g.Runtimes, g.RuntimePeople, o.in.Asker) &&
 		!slices.ContainsFunc(g.By, func(id string) bool { return slices.Contains(barred, id) }) &&
-		g.fulfils(rulesOf(&o.d), o.stages()) &&
+		g.fulfils(rulesOf(&o.d), o.stages(), require(&o.d).AnyOf) &&
 		g.Covers(&o.call, o.c.Plan.Version(), require(&o.d).Grants, o.now)
 }
 
 // stages returns the stages that an approval of this call needs.
 func (o *opening) stages() []policy.Stage {
-	return quorum.Stages(require(&o.d).Stages, o.unknown)
+	q := require(&o.d)
+	return quorum.Stages(q.Stages, q.AnyOf, o.unknown)
 }
 
 // share answers with an open request for the same call.

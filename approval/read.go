@@ -100,7 +100,7 @@ func (r *Request) readers() []string {
 // stages, of their stand-ins, and of its escalations.
 func (r *Request) askedGroups() []string {
 	groups := slices.Clone(r.Called)
-	for _, stage := range r.Stages {
+	for _, stage := range r.allStages() {
 		groups = append(groups, stage.Group)
 		for _, s := range stage.StandIns {
 			groups = append(groups, s.Group)

@@ -63,6 +63,10 @@ type Request struct {
 	GrantID      string   `json:"grant,omitempty"` // the standing approval that this request led to
 	Replaces     string   `json:"replaces,omitempty"`
 	Replaced     string   `json:"replaced_by,omitempty"`
+	// AnyOf lists alternatives next to Stages. One alternative of each list must be filled.
+	AnyOf []policy.AnyOf `json:"any_of,omitempty"`
+	// NeedsReason is the text that an approval needs.
+	NeedsReason policy.Reason `json:"needs_reason,omitzero"`
 }
 
 // Requester identifies the people and runtimes that want the call to run. None of them may vote.
@@ -183,6 +187,7 @@ func (r *Request) Clone() *Request {
 	c := *r
 	c.Revisions = slices.Clone(r.Revisions)
 	c.Stages = slices.Clone(r.Stages)
+	c.AnyOf = slices.Clone(r.AnyOf)
 	c.Scheduled = slices.Clone(r.Scheduled)
 	c.Called = slices.Clone(r.Called)
 	c.Redact = slices.Clone(r.Redact)

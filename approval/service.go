@@ -472,7 +472,7 @@ func (s *Service) Decide(
 			return frozenDecision(f, c.Plan), nil
 		}
 	}
-	d := c.Plan.Decide(call)
+	d := c.Plan.DecideAt(call, s.clock.Now())
 	if s.cfg.Watcher != nil {
 		s.cfg.Watcher.Decided(tenant, c, call, d.Outcome)
 	}

@@ -25,9 +25,38 @@ func (s *Service) Shortages(ctx context.Context, r *Request) ([]Shortage, error)
 		return nil, err
 	}
 
-	return people.FindShortages(r.Stages, w.Excluded, func(group string) ([]Person, error) {
+	return ShortagesOf(r.Stages, r.AnyOf, w.Excluded, func(group string) ([]Person, error) {
 		return s.members(ctx, r.Tenant, group)
 	})
+}
+
+// ShortagesOf lists the stages that can't be filled, of the alternatives for which the fewest people
+// are missing. It lists none if one of the alternatives can be filled.
+func ShortagesOf(
+	stages []policy.Stage, anyOf []policy.AnyOf, excluded map[string]string,
+	members func(group string) ([]Person, error),
+) ([]Shortage, error) {
+	options, ok := policy.Options(stages, anyOf)
+	if !ok {
+		return []Shortage{{Need: 1}}, nil
+	}
+	var best []Shortage
+	least := -1
+	for _, option := range options {
+		short, err := people.FindShortages(option, excluded, members)
+		if err != nil {
+			return nil, err
+		}
+		missing := 0
+		for _, s := range short {
+			missing += s.Need - s.Have
+		}
+		if least < 0 || missing < least {
+			best, least = short, missing
+		}
+	}
+
+	return best, nil
 }
 
 func (s *Service) members(ctx context.Context, tenant, group string) ([]Person, error) {
@@ -59,8 +88,7 @@ func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 	if err != nil {
 		return nil, err
 	}
-	stages := a.StagesAt(w.Now)
-	seatings, _ := w.Met(&a)
+	stages, seatings, _ := w.Nearest(&a)
 
 	out := make([]StageView, len(seatings))
 	for i, x := range seatings {
@@ -69,7 +97,7 @@ func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 			Needed:   len(x.People) + x.Missing,
 			Seated:   x.People,
 			Missing:  x.Missing,
-			StandIns: r.Stages[i].StandIns,
+			StandIns: r.standIns(stages[i]),
 		}
 		if x.Missing == 0 || r.State != Pending {
 			continue
@@ -80,6 +108,16 @@ func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 	}
 
 	return out, nil
+}
+
+// standIns returns who may fill seats of a stage now or later. In alternatives they are listed as
+// soon as they may.
+func (r *Request) standIns(s policy.Stage) []policy.StandIn {
+	i := slices.IndexFunc(r.Stages, func(o policy.Stage) bool { return o.Group == s.Group })
+	if i >= 0 && len(r.AnyOf) == 0 {
+		return r.Stages[i].StandIns
+	}
+	return s.StandIns
 }
 
 // could lists the people who may fill a seat of a stage and have not approved yet.

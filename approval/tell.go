@@ -64,15 +64,34 @@ func (r *Request) CallsIn() []CallIn {
 // is added, including the group's own stage.
 func (r *Request) standsInFor(group string) []string {
 	var out []string
-	for _, stage := range r.Stages {
+	for _, stage := range r.allStages() {
 		if stage.Group == group || slices.ContainsFunc(stage.StandIns, func(s policy.StandIn) bool {
 			return s.Group == group
 		}) {
 			out = append(out, stage.Group)
 		}
 	}
+	slices.Sort(out)
+
+	return slices.Compact(out)
+}
+
+// Alternatives describes each list of alternatives: "1 of cfo, or 2 of finance".
+func (r *Request) Alternatives() []string {
+	var out []string
+	for _, alternatives := range r.AnyOf {
+		out = append(out, alternatives.String())
+	}
 
 	return out
+}
+
+// ReasonWords says which text an approval needs. It returns an empty string if it needs none.
+func (r *Request) ReasonWords() string {
+	if r.NeedsReason.IsZero() {
+		return ""
+	}
+	return "approving needs " + r.NeedsReason.String()
 }
 
 // AtDeadline returns a sentence about what happens if the request is not decided by the deadline.

@@ -3,6 +3,7 @@ package condition
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/assent-dev/assent/value"
 )
@@ -266,6 +267,16 @@ func (q *question) boxes(e *Expr, level Truth) []box {
 func (q *question) group(g *Group, level Truth) []box {
 	list := []box{nil}
 	for i := range g.Matchers {
+		if t := g.Matchers[i].Time; t != nil {
+			list = spread(list, []box{q.timeBox(t, level)})
+			continue
+		}
+		if g.Matchers[i].Takes {
+			q.vague = q.vague || strings.HasPrefix(g.Matchers[i].Key, "parent.") // as of the caller's input
+			given := everything().without(atomAbsent | atomNull)
+			list = spread(list, []box{{{q.place([]string{g.Matchers[i].Key}), given}}})
+			continue
+		}
 		places, fault := q.reading.places(g.Matchers[i].Key)
 		if fault != "" && level == True {
 			return nil // never more than Unknown

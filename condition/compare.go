@@ -122,7 +122,7 @@ func (q *question) asked(calls Calls, set []Gate) []box {
 
 // readable returns the readable part of boxes. It must be called when all places are known.
 func (q *question) readable(calls Calls, list []box) []box {
-	q.excluded = q.unreadable(calls)
+	q.excluded = append(q.unreadable(calls), q.impossibleTimes()...)
 	var pieces []box
 	for _, b := range list {
 		pieces = q.carve(b, q.excluded, pieces)
@@ -137,7 +137,7 @@ func SplitDocument(doc value.Value) (args, parent value.Value, given bool) {
 	parent, given = doc.Get(parentInput)
 	args = value.Value{Kind: value.Object}
 	for _, m := range doc.Members {
-		if m.Key != parentInput {
+		if m.Key != parentInput && m.Key != timeInput {
 			args.Members = append(args.Members, m)
 		}
 	}

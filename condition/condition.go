@@ -15,6 +15,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/value"
@@ -56,6 +57,11 @@ type Matcher struct {
 	Range    diag.Range
 	Tests    []Test
 	Literal  bool // written as a bare scalar: one Eq test
+	// Takes means that the matcher has no tests and is true if the call has the argument Key, a
+	// whole name, and it is not null. Otherwise it is false.
+	Takes bool
+	// Time is a test of the moment of the call, in place of Tests. Key is then "time".
+	Time *TimeTest
 }
 
 // Test compares an argument with a scalar (Operand) or with a List, depending on its operator.
@@ -73,6 +79,40 @@ type Scalar struct {
 	Text  string
 	Num   value.Num
 	Range diag.Range
+}
+
+// And returns a condition that is as true as the less true one of two. A nil condition is always
+// true. The groups are those of a, each combined with every group of b.
+func And(a, b *Expr) *Expr {
+	if a == nil {
+		return b
+	}
+	if b == nil || len(b.Groups) == 0 {
+		return a
+	}
+	if len(a.Groups) == 0 {
+		return b
+	}
+	out := &Expr{Range: a.Range, Groups: make([]Group, 0, len(a.Groups)*len(b.Groups))}
+	for i := range a.Groups {
+		for j := range b.Groups {
+			out.Groups = append(out.Groups, Group{
+				Matchers: slices.Concat(a.Groups[i].Matchers, b.Groups[j].Matchers),
+				Range:    a.Groups[i].Range,
+			})
+		}
+	}
+
+	return out
+}
+
+// Takes returns a condition that is true if a call has all arguments with these names.
+func Takes(names []string) *Expr {
+	g := Group{}
+	for _, name := range names {
+		g.Matchers = append(g.Matchers, Matcher{Key: name, Takes: true})
+	}
+	return &Expr{Groups: []Group{g}}
 }
 
 // Truth is the result of a test, matcher, group or condition. Because of the order False <

@@ -25,6 +25,7 @@ const (
 	WhyUnreadableTest  = "unreadable_test"      // the test in the file is invalid
 	WhyNoArguments     = "not_an_object"        // the arguments, or the parent's input, are not an object
 	WhyNoParentInput   = "missing_parent_input" // the call has no parent's input
+	WhyNoTime          = "missing_time"         // the moment of the call is not known
 )
 
 // Observation is one matcher of a group that asked.
@@ -39,7 +40,7 @@ type Observation struct {
 }
 
 // Explain evaluates the whole condition and lists, in the order of the file, every matcher of
-// every group that is True or Unknown.
+// every group that is True or Unknown. Matchers with Takes are left out.
 func (p *Program) Explain(v *View) (Truth, []Observation) {
 	if len(p.groups) == 0 {
 		o := Observation{Truth: True, Why: WhyAlways}
@@ -101,15 +102,29 @@ func (g group) explain(at int, src *Group, v *View) (Truth, []Observation) {
 	}
 	observations := make([]Observation, len(g))
 	for i := range g {
+		if g[i].takes {
+			continue
+		}
 		truth, why, seen := g[i].look(v)
 		m := &src.Matchers[g[i].src]
 		observations[g[i].src] = Observation{at, m.Key, g[i].shown, truth, why, seen, m.Range}
+	}
+	observations = slices.DeleteFunc(observations, func(o Observation) bool { return o.Why == "" })
+	if len(observations) == 0 {
+		observations = append(observations, Observation{Group: at, Truth: True, Why: WhyAlways, Range: src.Range})
 	}
 	return result, observations
 }
 
 // look is like truth, and also returns the reason and the kind of the value that decided.
 func (m *matcher) look(v *View) (truth Truth, why, seen string) {
+	switch {
+	case m.time == nil:
+	case v.At.IsZero():
+		return Unknown, WhyNoTime, ""
+	default:
+		return m.time.truth(v.At), WhyMatched, v.At.In(m.time.Window.zone).Format("Mon 2006-01-02 15:04")
+	}
 	doc := m.document(v)
 	switch {
 	case m.slot < 0:
@@ -171,6 +186,9 @@ func classOf(s *value.Slot) string {
 
 // describe formats a matcher's tests as in a file.
 func describe(m *Matcher) string {
+	if m.Time != nil {
+		return m.Time.String()
+	}
 	parts := make([]string, len(m.Tests))
 	for i := range m.Tests {
 		parts[i] = m.Tests[i].String()

@@ -18,7 +18,7 @@ func read(t fataler, text string) (*Expr, []diag.Finding) {
 	if doc == nil {
 		t.Fatalf("%s: %v", text, findings)
 	}
-	return Parse(doc.Root)
+	return Parse(doc.Root, Policy11)
 }
 
 // sound parses a condition without errors.

@@ -6,16 +6,38 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Parse reads a condition: a group, or a list of groups. It accepts what the standard's JSON
-// Schema accepts. Invalid parts are reported as findings (without File) and become tests that
+// Language says which operators a file may use.
+type Language uint8
+
+// AgentFormat has the operators of the standard, which agents and policies 1.0 may use. Policy11
+// also has those of policies 1.1 (docs/contracts/policy.md).
+const (
+	AgentFormat Language = iota
+	Policy11
+)
+
+// Parse reads a condition: a group, or a list of groups. It accepts what the JSON Schema of the
+// language accepts. Invalid parts are reported as findings (without File) and become tests that
 // are always Unknown, so that the Expr asks. It never returns a nil Expr.
-func Parse(n *yamldoc.Node) (*Expr, []diag.Finding) {
-	p := parser{}
+func Parse(n *yamldoc.Node, operators Language) (*Expr, []diag.Finding) {
+	p := parser{operators: operators}
 	e := p.expr(n)
 	return e, p.findings
 }
 
-type parser struct{ findings []diag.Finding }
+// ParseWhen reads the `when` of a rule of a policy 1.1: like Parse, but a group without args_match
+// is empty, and so true.
+func ParseWhen(n *yamldoc.Node) (*Expr, []diag.Finding) {
+	p := parser{operators: Policy11, when: true}
+	e := p.expr(n)
+	return e, p.findings
+}
+
+type parser struct {
+	operators Language
+	when      bool // it reads the `when` of a rule
+	findings  []diag.Finding
+}
 
 // refuse reports a value that has the wrong form. Files don't get here, because the JSON
 // Schemas of agents and policies refuse them first, with better messages. It protects callers
@@ -58,13 +80,16 @@ func (p *parser) group(n *yamldoc.Node) Group {
 	args := n.Get("args_match")
 	switch {
 	case args == nil:
-		g.NoArgsMatch = true
+		g.NoArgsMatch = !p.when
 	case args.Kind != yamldoc.Mapping:
 		return p.doubtful(args, g)
 	default:
 		for i := range args.Fields {
 			g.Matchers = append(g.Matchers, p.matcher(&args.Fields[i]))
 		}
+	}
+	if at := n.Field("time"); at != nil && p.when {
+		g.Matchers = append(g.Matchers, p.timeTests(at)...)
 	}
 
 	return g

@@ -77,7 +77,7 @@ func cutRange(src string, r diag.Range) string {
 }
 
 func TestParseNothing(t *testing.T) {
-	if e, findings := Parse(nil); e == nil || len(e.Groups) != 0 || findings != nil {
+	if e, findings := Parse(nil, AgentFormat); e == nil || len(e.Groups) != 0 || findings != nil {
 		t.Errorf("%v %v", e, findings)
 	}
 }
@@ -249,7 +249,7 @@ func FuzzParse(f *testing.F) {
 		if doc == nil {
 			return
 		}
-		e, findings := Parse(doc.Root)
+		e, findings := Parse(doc.Root, Policy11)
 		for _, f := range findings {
 			if f.Range.Start.Line == 0 || f.Message == "" || f.Stops != (f.Severity == diag.Error) {
 				t.Errorf("finding %+v", f)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/assent-dev/assent/value"
 )
@@ -13,6 +14,7 @@ import (
 // Compiler.Shapes. If a document is missing or not an object (see its Top), every matcher that
 // reads it is Unknown.
 type View struct {
+	At     time.Time     // the moment of the call; the zero time if it is not known
 	Args   value.Scratch // the arguments; for LoopExit and Route their document
 	Parent value.Scratch // the input of the agent that makes the call
 }
@@ -72,10 +74,19 @@ type matcher struct {
 	fault  string // why the key is not valid
 	shown  string // the tests, for observations
 	src    int    // index in Group.Matchers
+	takes  bool   // see Matcher.Takes
+	time   *TimeTest
 }
 
 func (c *Compiler) matcher(use Use, src *Matcher) matcher {
-	m := matcher{slot: -1, nested: -1, shown: describe(src)}
+	m := matcher{slot: -1, nested: -1, shown: describe(src), takes: src.Takes, time: src.Time}
+	if src.Time != nil {
+		return m
+	}
+	if src.Takes {
+		m.slot = c.args.Add(src.Key)
+		return m
+	}
 	var places [][]string
 	places, m.fault = Places(use, src.Key)
 	for i, place := range places {
@@ -172,12 +183,18 @@ func (m *matcher) readable(doc *value.Scratch) bool {
 // truth evaluates a matcher. With two places the greater truth counts, so that it asks if
 // either does (docs/design/001-semantics.md).
 func (m *matcher) truth(v *View) Truth {
+	if m.time != nil {
+		return m.time.truth(v.At)
+	}
 	doc := m.document(v)
 	if !m.readable(doc) {
 		return Unknown
 	}
 	s := &doc.Slots[m.slot]
-	if m.nested < 0 {
+	switch {
+	case m.takes:
+		return truthOf(s.Kind != value.Absent && s.Kind != value.Null)
+	case m.nested < 0:
 		return all(m.tests, s)
 	}
 	n := &doc.Slots[m.nested]

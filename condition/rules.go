@@ -17,6 +17,9 @@ const (
 	ruleRegexPortable = "regex-unportable"
 )
 
+// ruleTime is the rule that ParseWhen reports. Package policy describes it.
+const ruleTime = "policy-time-window"
+
 //go:embed rules/*.md
 var pages embed.FS
 

@@ -20,7 +20,11 @@ func (r *Region) String() string {
 		}
 		var all []string
 		for _, s := range b {
-			text := s.words(nameOf(r.q.places[s.place]))
+			place := r.q.places[s.place]
+			text := s.words(nameOf(place))
+			if place[0] == timeInput {
+				text = s.timeWords(place[1])
+			}
 			if len(b) > 1 && strings.Contains(text, " or ") {
 				text = "(" + text + ")"
 			}
@@ -61,6 +65,22 @@ func enumerate(list []string, between string) string {
 		list = append(list[:maxShown:maxShown], strconv.Itoa(more)+" more")
 	}
 	return strings.Join(list, between)
+}
+
+// timeWords describes the moments of a domain of timeBox.
+func (d domain) timeWords(key string) string {
+	w, _ := windowOf(key)
+	var all []string
+	for _, known := range [...]struct {
+		atom atoms
+		word string
+	}{{atomTrue, "during " + w.String()}, {atomFalse, "outside " + w.String()}, {atomAbsent, "at an unknown time"}} {
+		if d.atoms&known.atom != 0 {
+			all = append(all, known.word)
+		}
+	}
+
+	return strings.Join(all, " or ")
 }
 
 // words describes a domain of the argument with a name.

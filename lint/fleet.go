@@ -48,6 +48,7 @@ type host struct{ alias, ref string }
 type call struct {
 	kind           policy.Kind
 	target, server string
+	ref            string        // server_ref of an MCP server
 	anyTarget      bool          // of a server or remote agent without allow-list
 	tool           *catalog.Tool // nil when no catalogue has it
 }
@@ -55,10 +56,21 @@ type call struct {
 // meets reports whether a match may apply to the call, whatever its
 // annotations are.
 func (c *call) meets(m *policy.Match) bool {
-	if !c.anyTarget {
-		return m.Target(c.kind, c.target, c.server)
+	called := policy.Called{Kind: c.kind, Target: c.target, Server: c.server, ServerRef: c.ref}
+	if len(m.Takes) > 0 && c.kind == policy.Delegation {
+		return false
 	}
-	return (&policy.Match{Kinds: m.Kinds, Servers: m.Servers}).Target(c.kind, "", c.server)
+	if c.anyTarget {
+		m = &policy.Match{Kinds: m.Kinds, Servers: m.Servers, ServerRefs: m.ServerRefs, Except: m.Except}
+	}
+	return m.Target(called) && !c.excepted(m.Except, called)
+}
+
+// excepted reports whether an exception takes the call out of a rule for every agent, whatever its
+// annotations are.
+func (c *call) excepted(e *policy.Except, called policy.Called) bool {
+	return e != nil && e.Agents == nil && len(e.Annotations)+len(e.Takes) == 0 &&
+		!(c.anyTarget && len(e.Targets) > 0) && e.Match().Target(called)
 }
 
 // NewSubject parses an agent and its sub-agents, which run under its policies. It returns nil if
@@ -121,7 +133,11 @@ func (s *Subject) take(a *schema.Agent) {
 	for _, m := range space.MCPServers {
 		s.servers = append(s.servers, m.Alias)
 		s.hosts = append(s.hosts, host{m.Alias, m.ServerRef})
+		first := len(s.calls)
 		s.offered(space, &m)
+		for i := range s.calls[first:] {
+			s.calls[first+i].ref = m.ServerRef
+		}
 	}
 	for _, l := range space.LocalAgents {
 		s.calls = append(s.calls, call{kind: policy.Delegation, target: l.Alias})

@@ -10,6 +10,7 @@ import (
 type Asking struct {
 	Rule      *policy.Rule
 	Stages    []*yamldoc.Node // the group of each stage
+	AnyOf     []*yamldoc.Node // the group of each stage of an alternative
 	Escalates []*yamldoc.Node // the group of each escalation
 }
 
@@ -18,12 +19,19 @@ func (p *Pass) Asking() []Asking {
 	var out []Asking
 	for i, n := range p.Policy.Doc.Root.Get("rules").Items { // a policy that was read has a rule for each
 		rule, require := &p.Policy.Rules[i], n.Get("require")
-		if rule.Approval == nil || require == nil {
+		if rule.Approval == nil && rule.Unknown != policy.DoubtAsks || require == nil {
 			continue
+		}
+		var alternatives []*yamldoc.Node
+		if anyOf := require.Get("any_of"); anyOf != nil {
+			for _, stages := range anyOf.Items {
+				alternatives = append(alternatives, valuesOf(stages, "group")...)
+			}
 		}
 		out = append(out, Asking{
 			Rule:      rule,
 			Stages:    valuesOf(require.Get("stages"), "group"),
+			AnyOf:     alternatives,
 			Escalates: valuesOf(require.Get("escalate"), "to"),
 		})
 	}

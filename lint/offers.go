@@ -197,7 +197,7 @@ func inheriting(s *schema.MCPServer, offered []*catalog.Tool) []*catalog.Tool {
 // guarded returns the tools that a rule of a policy can match. It returns none if the rule can
 // match an unknown tool.
 func (f *Fleet) guarded(pol *policy.Policy, a *schema.Approval) []*catalog.Tool {
-	i := slices.IndexFunc(pol.Rules, func(r policy.Rule) bool { return r.Approval == a })
+	i := slices.IndexFunc(pol.Rules, func(r policy.Rule) bool { return r.Approval != nil && r.Approval.Node == a.Node })
 	if i < 0 {
 		return nil
 	}
@@ -238,7 +238,7 @@ func Bounds(t *catalog.Tool, use condition.Use, e *condition.Expr) []condition.B
 	seen := map[string]bool{}
 	for i := range e.Groups {
 		for _, m := range e.Groups[i].Matchers {
-			if seen[m.Key] {
+			if seen[m.Key] || m.Time != nil {
 				continue
 			}
 			seen[m.Key] = true

@@ -14,6 +14,8 @@ import (
 
 // Site is one approval of an agent or policy, with its place.
 type Site struct {
+	// Approval is the approval with its condition. In a policy, the condition includes that of the
+	// rule (policy.Rule.Condition).
 	Approval *schema.Approval
 	Use      condition.Use      // what the keys of its condition mean
 	Contexts []template.Context // what its template may show; several in a policy rule that meets several kinds
@@ -80,8 +82,14 @@ func policySites(pol *policy.Policy) []Site {
 			continue
 		}
 		contexts, use := kindsOf(&r.Match)
+		approval := r.Approval
+		if r.When != nil {
+			both := *approval
+			both.Form, both.Condition = schema.Conditional, r.Condition()
+			approval = &both
+		}
 		sites = append(sites, Site{
-			Approval: r.Approval,
+			Approval: approval,
 			Use:      use,
 			Contexts: contexts,
 			Name:     r.ID,
@@ -169,6 +177,11 @@ func (p *Pass) Conditions() []Condition {
 		}
 	}
 	if p.Agent == nil {
+		for i := range p.Policy.Rules {
+			if r := &p.Policy.Rules[i]; r.Approval == nil && r.When != nil {
+				all = append(all, Condition{r.When, UseOf(&r.Match)})
+			}
+		}
 		return all
 	}
 	if exit := p.Agent.Policy.ExitCondition; exit != nil {
@@ -188,7 +201,7 @@ func (p *Pass) Matchers() iter.Seq2[Condition, *condition.Matcher] {
 		for _, c := range p.Conditions() {
 			for i := range c.Groups {
 				for j := range c.Groups[i].Matchers {
-					if !yield(c, &c.Groups[i].Matchers[j]) {
+					if c.Groups[i].Matchers[j].Time == nil && !yield(c, &c.Groups[i].Matchers[j]) {
 						return
 					}
 				}
@@ -202,7 +215,7 @@ func (p *Pass) Matchers() iter.Seq2[Condition, *condition.Matcher] {
 func Readable(use condition.Use, g *condition.Group) bool {
 	return !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool {
 		_, fault := condition.Places(use, m.Key)
-		return fault != "" || slices.ContainsFunc(m.Tests, func(t condition.Test) bool {
+		return fault != "" && m.Time == nil || slices.ContainsFunc(m.Tests, func(t condition.Test) bool {
 			return t.Op == condition.Unreadable
 		})
 	})
@@ -240,7 +253,7 @@ func Element(key string) (list, index string, ok bool) {
 // Idle reports whether the matcher tests nothing: it has no test at
 // all, or only empty exclusions.
 func Idle(m *condition.Matcher) bool {
-	return !slices.ContainsFunc(
+	return m.Time == nil && !m.Takes && !slices.ContainsFunc(
 		m.Tests,
 		func(t condition.Test) bool { return !t.Negative() || len(t.Operands()) > 0 },
 	)

@@ -64,7 +64,7 @@ func (g *Gateway) decideOn(
 		return g.say(r, notRun(g.noRules(ctx, err)))
 	}
 
-	q.plan, q.decision = plan, q.tool.decided(plan, q.call)
+	q.plan, q.decision = plan, q.tool.decided(plan, q.call, g.now())
 	if c.State != "" {
 		q.responses = c.Responses
 		if isRound(c.State) {

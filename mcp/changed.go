@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/durable"
@@ -16,8 +17,8 @@ import (
 
 // decided returns the rules' decision on a call of the tool, with its binding. A call that the
 // rules allow still asks if the tool's definition is not the accepted one.
-func (t *tool) decided(plan *resolve.Plan, call *resolve.Call) resolve.Decision {
-	d := plan.Decide(call)
+func (t *tool) decided(plan *resolve.Plan, call *resolve.Call, now time.Time) resolve.Decision {
+	d := plan.DecideAt(call, now)
 	if d.Outcome != resolve.Allow || t.asks == "" {
 		return d
 	}

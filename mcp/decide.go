@@ -31,7 +31,7 @@ func (g *Gateway) decide(ctx context.Context, c *record) (durable.Ruling, error)
 	if err != nil {
 		return durable.Ruling{}, err
 	}
-	d := t.decided(plan, call)
+	d := t.decided(plan, call, g.now())
 	if d.Outcome == resolve.Deny {
 		return refused(d.Message), nil
 	}

@@ -98,7 +98,7 @@ func (g *Gateway) mayHear(ctx context.Context, by *caller, key resourceKey) bool
 		return false
 	}
 	args := written(func(w *jsonmsg.Writer) { w.Member("uri", key.uri) })
-	return plan.Decide(pseudo(key.alias, wire.MethodRead).call(by, args)).Outcome != resolve.Deny
+	return plan.DecideAt(pseudo(key.alias, wire.MethodRead).call(by, args), g.now()).Outcome != resolve.Deny
 }
 
 // listenTo subscribes a client to a resource until ctx ends.

@@ -234,7 +234,7 @@ func (g *Gateway) complete(ctx context.Context, r *server.Request) (json.RawMess
 	if err != nil {
 		return nil, wire.Fail(wire.CodeInternal, "the rules could not be read")
 	}
-	if plan.Decide(pseudo(s.Alias, method).call(by, nil)).Outcome == resolve.Deny {
+	if plan.DecideAt(pseudo(s.Alias, method).call(by, nil), g.now()).Outcome == resolve.Deny {
 		return nil, wire.Fail(wire.CodeInvalidParams, "Not run. Policy denies it.")
 	}
 	out, err := g.exchange(ctx, s.Alias, upstream.Request{Method: r.Method, Params: params}, nil, nil)

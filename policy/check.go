@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
@@ -29,8 +30,16 @@ func (r *reader) check(p *Policy) {
 	for i, n := range rules.Items {
 		rule := &p.Rules[i]
 		r.unique(ruleDuplicateStage, "group", items(n.Get("require").Get("stages")), "group")
+		for _, alternative := range items(n.Get("require").Get("any_of")) {
+			r.unique(ruleDuplicateStage, "group", items(alternative), "group")
+		}
+		r.reason(n.Get("require").Get("reason").Get("pattern"))
 		r.beside(rule, n)
 		r.reach(rule, n.Get("match"))
+		r.unknownHints(rule.Match.Annotations, n.Get("match"))
+		if except := rule.Match.Except; except != nil {
+			r.unknownHints(except.Annotations, n.Get("match").Get("except"))
+		}
 		r.timeout(rule, n.Get("require"))
 		r.redacted(rule)
 	}
@@ -57,24 +66,61 @@ func (r *reader) unique(rule, what string, entries []*yamldoc.Node, key string) 
 	}
 }
 
-// beside reports fields without effect: those of an approval in a rule with `deny`.
+// beside reports fields without effect: those of an approval in a rule with `deny`, and `unknown`
+// in a rule that has no denial with a condition. In version 1.1, `require` without effect is an
+// error.
 func (r *reader) beside(rule *Rule, n *yamldoc.Node) {
-	if !rule.Denies {
+	if f := n.Field("unknown"); f != nil && (!rule.Denies || rule.When == nil) {
+		r.add(yamldoc.Stop(
+			ruleWhen,
+			f.Key.Range,
+			"unknown is only for a denial with a condition",
+			"deny and when in the same rule",
+		))
+	}
+	if rule.Approval != nil && rule.When != nil && rule.Approval.Form == schema.Conditional &&
+		len(rule.When.Groups)*len(rule.Approval.Condition.Groups) > mostGroups {
+		r.add(yamldoc.Stop(
+			ruleWhen,
+			n.Field("when").Key.Range,
+			fmt.Sprintf("when and condition have more than %d combinations of groups", mostGroups),
+			"fewer groups, or several rules",
+		))
+	}
+	if !rule.Denies || rule.Unknown == DoubtAsks {
 		return
+	}
+
+	const expected = "two rules, or deny alone"
+	if f := n.Field("require"); f != nil && rule.Approval == nil && r.operators == condition.Policy11 {
+		r.add(yamldoc.Stop(ruleBesideDeny, f.Key.Range, "require is only for calls about which people are asked",
+			"two rules, deny alone, or unknown: ask"))
+		return
+	}
+	denied := "every call that the rule meets"
+	if rule.When != nil {
+		denied = "every call about which the rule could ask"
 	}
 	for _, key := range []string{"approval", "require"} {
 		if f := n.Field(key); f != nil {
-			r.add(
-				yamldoc.Warn(
-					ruleBesideDeny,
-					f.Key.Range,
-					key+" does nothing beside deny, which refuses every call that the rule meets",
-					"two rules, or deny alone",
-				),
-			)
+			r.add(yamldoc.Warn(ruleBesideDeny, f.Key.Range, key+" does nothing beside deny, which refuses "+denied, expected))
 		}
 	}
 }
+
+// reason checks the pattern of a reason, which may be absent.
+func (r *reader) reason(pattern *yamldoc.Node) {
+	if pattern == nil {
+		return
+	}
+	if _, err := reasonBounds.Compile(pattern.Text); err != nil {
+		r.add(yamldoc.Stop(ruleReason, pattern.Range, fmt.Sprintf("the pattern of the reason can't be read: %v", err),
+			`a regular expression (RE2), such as "^OPS-[0-9]+"`))
+	}
+}
+
+// mostGroups limits the groups of a rule's condition.
+const mostGroups = 1024
 
 // reach reports a match that probably means something other than its author intended.
 func (r *reader) reach(rule *Rule, match *yamldoc.Node) {
@@ -88,14 +134,26 @@ func (r *reader) reach(rule *Rule, match *yamldoc.Node) {
 			),
 		)
 	}
+	if refs := match.Field("server_refs"); refs != nil && len(rule.Match.Kinds) > 0 &&
+		!slices.Contains(rule.Match.Kinds, MCPTool) {
+		r.add(yamldoc.Warn(
+			ruleNeverMeets,
+			refs.Key.Range,
+			"a rule with server_refs meets only tools of MCP servers, which kinds leaves out",
+			"kinds: [mcp_tool], or no kinds",
+		))
+	}
+}
 
-	for name := range rule.Match.Annotations {
+// unknownHints reports annotations of a match, or of an exception, that MCP does not define.
+func (r *reader) unknownHints(annotations map[string]bool, of *yamldoc.Node) {
+	for name := range annotations {
 		if _, known := DefaultHint(name); known {
 			continue
 		}
 		f := yamldoc.Warn(
 			ruleUnknownHint,
-			match.Get("annotations").Field(name).Key.Range,
+			of.Get("annotations").Field(name).Key.Range,
 			fmt.Sprintf("MCP knows no annotation %q; calls that don't carry it meet the rule", name),
 			strings.Join(Hints(), ", "),
 		)

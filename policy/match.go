@@ -42,19 +42,57 @@ type Match struct {
 	Targets     []string        `doc:"targets"`     // globs over tool, skill id or delegated agent alias
 	Servers     []string        `doc:"servers"`     // globs over MCP server alias or remote agent alias
 	Annotations map[string]bool `doc:"annotations"` // hints of the called tool, see Annotated
+	ServerRefs  []string        `doc:"server_refs"` // globs over the server_ref of an MCP server
+	Takes       []string        `doc:"takes"`       // names of arguments that the call has, all of them
+	Except      *Except         `doc:"except"`      // nil: no call is taken out of the rule
 }
 
-// Target reports whether the rule can apply to a call of this kind, target and server: the part that
-// is known when a plan is compiled. server is empty for local tools and local agents, to which a rule
-// with servers never applies (docs/design/001-semantics.md).
-func (m *Match) Target(k Kind, target, server string) bool {
-	if len(m.Kinds) > 0 && !slices.Contains(m.Kinds, k) {
+// Except names calls that a rule does not meet although its Match has them. Every field that is
+// given must match, with the meaning that it has in Match.
+type Except struct {
+	Kinds       []Kind          `doc:"kinds"`
+	Targets     []string        `doc:"targets"`
+	Servers     []string        `doc:"servers"`
+	Annotations map[string]bool `doc:"annotations"`
+	ServerRefs  []string        `doc:"server_refs"`
+	Takes       []string        `doc:"takes"`
+	Agents      *Selector       `doc:"agents"` // of the agent that makes the call
+}
+
+// Match returns the fields of the exception, except Agents, as a Match.
+func (e *Except) Match() *Match {
+	return &Match{
+		Kinds:       e.Kinds,
+		Targets:     e.Targets,
+		Servers:     e.Servers,
+		Annotations: e.Annotations,
+		ServerRefs:  e.ServerRefs,
+		Takes:       e.Takes,
+	}
+}
+
+// Called is what a rule can match of a call when a plan is compiled.
+type Called struct {
+	Kind   Kind
+	Target string // tool, skill or delegated agent
+	// Server is the alias of the MCP server or of the remote agent. It is empty for local tools and
+	// local agents.
+	Server string
+	// ServerRef is the server_ref of the MCP server in the file of the agent that makes the call.
+	ServerRef string
+}
+
+// Target reports whether the rule can apply to a call: the part that is known when a plan is
+// compiled. A rule with Servers never applies to local tools and local agents, and one with
+// ServerRefs only to tools of MCP servers (docs/design/001-semantics.md). Except is not considered.
+func (m *Match) Target(c Called) bool {
+	if len(m.Kinds) > 0 && !slices.Contains(m.Kinds, c.Kind) {
 		return false
 	}
-	if len(m.Servers) > 0 && server == "" {
+	if len(m.Servers) > 0 && c.Server == "" || len(m.ServerRefs) > 0 && c.Kind != MCPTool {
 		return false
 	}
-	return anyGlob(m.Targets, target) && anyGlob(m.Servers, server)
+	return anyGlob(m.Targets, c.Target) && anyGlob(m.Servers, c.Server) && anyGlob(m.ServerRefs, c.ServerRef)
 }
 
 // Annotated reports whether the rule matches a call whose server reported these hints. Only the

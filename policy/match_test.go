@@ -156,7 +156,7 @@ func TestMatchTarget(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.match.Target(c.kind, c.target, c.server); got != c.want {
+			if got := c.match.Target(policy.Called{Kind: c.kind, Target: c.target, Server: c.server}); got != c.want {
 				t.Errorf("got %t", got)
 			}
 		})

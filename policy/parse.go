@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"slices"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/jsonschema"
 	"github.com/assent-dev/assent/internal/yamldoc"
@@ -54,11 +55,13 @@ var form = yamldoc.Form{
 	Foreign:     foreign,
 	Unsupported: ruleUnsupportedVersion,
 	Newer:       ruleNewerVersion,
+	Minor:       1,
 }
 
 // reader reads one document and collects findings.
 type reader struct {
-	findings []diag.Finding
+	findings  []diag.Finding
+	operators condition.Language // of conditions
 }
 
 func (r *reader) add(fs ...diag.Finding) { r.findings = append(r.findings, fs...) }
@@ -66,6 +69,9 @@ func (r *reader) add(fs ...diag.Finding) { r.findings = append(r.findings, fs...
 // document reads a policy in two steps: first it checks each value, then whether the values are
 // consistent. If the document is broken, the second step checks only the valid rules.
 func (r *reader) document(file string, doc *yamldoc.Document) *Policy {
+	if isPolicy11(doc.Root) {
+		r.operators = condition.Policy11
+	}
 	if r.shape(doc.Root); yamldoc.Stops(r.findings) {
 		if doc = r.sound(doc); doc == nil {
 			return nil
@@ -162,6 +168,8 @@ func homeMade(key string) string {
 // finding replaces the schema's general one.
 func (r *reader) shape(root *yamldoc.Node) {
 	own, excused := mistakes(root), followUps(root)
+	newer, fields := newerFields(root)
+	own = append(own, newer...)
 	taken := map[diag.Position]bool{}
 	for _, f := range own {
 		taken[f.Range.Start] = true
@@ -169,7 +177,9 @@ func (r *reader) shape(root *yamldoc.Node) {
 	r.add(own...)
 	violations := schema.Violations(root, compiled())
 	for _, f := range violations {
-		if !taken[f.Range.Start] && !(lacksEffect(&f) && excused[f.Range.Start]) {
+		reported := taken[f.Range.Start] || lacksEffect(&f) && excused[f.Range.Start] ||
+			slices.ContainsFunc(fields, func(n *yamldoc.Node) bool { return within(f.Range.Start, n.Range) })
+		if !reported {
 			r.add(f)
 		}
 	}

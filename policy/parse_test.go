@@ -187,6 +187,29 @@ func TestLeavingOnTimeoutOutMeansDeny(t *testing.T) {
 	}
 }
 
+// A policy of any minor version from 1 on may use version 1.1, and only one that is newer than
+// what assent knows is reported.
+func TestVersionsOfPolicies(t *testing.T) {
+	for version, want := range map[string]string{
+		"1.0.0": "", "1.0.9": "", "1.00.3": "", "1.1.0": "", "1.1.7": "", "1.01.0": "",
+		"1.2.0": "policy-newer-version", "1.10.0": "policy-newer-version",
+		"1.18446744073709551617.0": "policy-newer-version",
+		"2.1.0":                    "policy-unsupported-version",
+		"0.1.0":                    "policy-unsupported-version",
+		"1.x.0":                    "invalid-value",
+	} {
+		_, findings := policy.Parse("p", []byte("schema_version: \""+version+
+			"\"\npolicy_ref: p\nrules:\n  - {id: a, approval: true}\n"))
+		got := ""
+		for _, f := range findings {
+			got += f.Rule
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", version, got, want)
+		}
+	}
+}
+
 func TestDigestIsOfTheContent(t *testing.T) {
 	const text = "schema_version: \"1.0.0\"\npolicy_ref: p\nrules:\n  - {id: a, approval: true}\n"
 	p := parse(t, text)

@@ -91,6 +91,28 @@ var parts = [...]Part{
 		tighter: func(a, b Require) bool { return a.Arguments.tighter(b.Arguments) },
 		value:   func(a Require) any { return a.Arguments },
 	},
+	{
+		Name:   "any_of",
+		Order:  "fewer alternatives, or alternatives that require more; every further list of them requires more",
+		isZero: func(a Require) bool { return len(a.AnyOf) == 0 },
+		join: func(out, a, b Require) Require {
+			out.AnyOf = normalAnyOf(slices.Concat(a.AnyOf, b.AnyOf), lookers(a.Escalate, b.Escalate))
+			return out
+		},
+		tighter: func(a, b Require) bool { return each(b.AnyOf, a.AnyOf, AnyOf.tighter) },
+		value:   func(a Require) any { return a.AnyOf },
+	},
+	{
+		Name:   "reason",
+		Order:  "a reason is required, and it must match more patterns",
+		isZero: func(a Require) bool { return a.Reason.IsZero() },
+		join: func(out, a, b Require) Require {
+			out.Reason = a.Reason.join(b.Reason)
+			return out
+		},
+		tighter: func(a, b Require) bool { return a.Reason.tighter(b.Reason) },
+		value:   func(a Require) any { return a.Reason },
+	},
 }
 
 // IsZero reports whether a requires nothing of this part.

@@ -10,6 +10,7 @@
 package policy
 
 import (
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
@@ -48,8 +49,31 @@ type Rule struct {
 	Approval    *schema.Approval // nil when the rule only denies; never the form `false`
 	Deny        string           `doc:"deny"` // why the call is refused, when Denies
 	Denies      bool
-	Require     Require
-	Range       diag.Range // of the whole rule
+	// When limits the calls that the rule asks about or denies. It is nil if the rule has none.
+	When *condition.Expr
+	// Unknown is the outcome of a denial whose When is neither true nor false.
+	Unknown Doubt `doc:"unknown"`
+	Require Require
+	Range   diag.Range // of the whole rule
+}
+
+// Doubt is the outcome of a rule with `deny` for a call about which its `when` is unknown.
+type Doubt string
+
+// The outcomes for unknown conditions. The empty Doubt denies.
+const (
+	DoubtDenies Doubt = "deny"
+	DoubtAsks   Doubt = "ask"
+)
+
+// Condition returns the condition under which the rule asks: that of When and of the approval, both
+// of which must hold. It is nil if the rule has neither. Its groups are those of When, each combined
+// with those of the approval.
+func (r *Rule) Condition() *condition.Expr {
+	if r.Approval == nil || r.Approval.Form != schema.Conditional {
+		return r.When
+	}
+	return condition.And(r.When, r.Approval.Condition)
 }
 
 // Kind is the kind of a call (docs/contracts/decide.md).

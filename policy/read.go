@@ -3,6 +3,7 @@ package policy
 import (
 	"time"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
 )
@@ -18,15 +19,19 @@ func (r *reader) policy(root *yamldoc.Node) *Policy {
 }
 
 func (r *reader) rule(n *yamldoc.Node) Rule {
-	approval, findings := schema.ParseApproval(n.Get("approval"))
+	approval, findings := schema.ParseApproval(n.Get("approval"), r.operators)
 	r.add(findings...)
 	rule := Rule{
 		Approval: approval,
 		Denies:   n.Get("deny") != nil,
-		Require:  readRequire(n.Get("require"), approval != nil),
+		Require:  readRequire(n.Get("require"), approval != nil || text(n.Get("unknown")) == string(DoubtAsks)),
 		Range:    n.Range,
 	}
 	yamldoc.Fill(n, &rule)
+	if when := n.Get("when"); when != nil {
+		rule.When, findings = condition.ParseWhen(when)
+		r.add(findings...)
+	}
 	return rule
 }
 
@@ -52,11 +57,36 @@ func readRequire(n *yamldoc.Node, asks bool) Require {
 	if asks && q.Grants.Bounds == nil {
 		q.Grants.Bounds = []Bound{}
 	}
+	q.AnyOf = readAnyOf(n.Get("any_of"))
+	if reason := n.Get("reason"); reason != nil {
+		q.Reason = Reason{Required: true}
+		if pattern := reason.Get("pattern"); pattern != nil {
+			q.Reason.Patterns = []string{pattern.Text}
+		}
+	}
 	for i := range q.Stages {
 		q.Stages[i].People = max(q.Stages[i].People, 1)
 	}
 
 	return q.withStandIns()
+}
+
+// readAnyOf reads the alternatives of a rule, which may be absent.
+func readAnyOf(n *yamldoc.Node) []AnyOf {
+	if n == nil {
+		return nil
+	}
+	var out AnyOf
+	for _, alternative := range n.Items {
+		var stages []Stage
+		yamldoc.Fill(alternative, &stages)
+		for i := range stages {
+			stages[i].People = max(stages[i].People, 1)
+		}
+		out = append(out, stages)
+	}
+
+	return []AnyOf{out}
 }
 
 // text returns the content of a scalar, or an empty string if it is absent.

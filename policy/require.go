@@ -26,6 +26,10 @@ type Require struct {
 	Escalate  []Escalation  `doc:"escalate"` // ordered by After, then To
 	Grants    Grants
 	Arguments Arguments `doc:"arguments"`
+	// AnyOf lists alternatives next to Stages; ordered. Each rule adds one list, and every list must
+	// be fulfilled.
+	AnyOf  []AnyOf `doc:"any_of"`
+	Reason Reason  `doc:"reason"` // the text that an approval needs
 }
 
 // Stage requires a number of distinct people of one group. People are distinct across stages too,
@@ -176,9 +180,17 @@ func (a Require) Join(b Require) Require {
 
 // withStandIns adds the groups of Escalate as stand-ins to each stage of the rule.
 func (a Require) withStandIns() Require {
-	for i := range a.Stages {
-		for _, e := range a.Escalate {
-			a.Stages[i].StandIns = append(a.Stages[i].StandIns, StandIn{Group: e.To, After: e.After})
+	add := func(stages []Stage) {
+		for i := range stages {
+			for _, e := range a.Escalate {
+				stages[i].StandIns = append(stages[i].StandIns, StandIn{Group: e.To, After: e.After})
+			}
+		}
+	}
+	add(a.Stages)
+	for _, alternatives := range a.AnyOf {
+		for _, stages := range alternatives {
+			add(stages)
 		}
 	}
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -33,12 +34,16 @@ type requireJSON struct {
 	Escalate  []Escalation `json:"escalate,omitempty"`
 	Grants    Grants       `json:"grants,omitzero"`
 	Arguments Arguments    `json:"arguments"`
+	AnyOf     []AnyOf      `json:"any_of,omitempty"`
+	Reason    Reason       `json:"reason,omitzero"`
 }
 
 // MarshalJSON writes the requirement as `require` of a policy file.
 func (a Require) MarshalJSON() ([]byte, error) {
 	a = a.Join(Require{})
-	return json.Marshal(requireJSON{a.Stages, span(a.Within), a.Fallback(), a.Escalate, a.Grants, a.Arguments})
+	return json.Marshal(requireJSON{
+		a.Stages, span(a.Within), a.Fallback(), a.Escalate, a.Grants, a.Arguments, a.AnyOf, a.Reason,
+	})
 }
 
 // UnmarshalJSON reads the output of MarshalJSON. It returns an error for unknown fields and words,
@@ -51,7 +56,14 @@ func (a *Require) UnmarshalJSON(data []byte) error {
 	if err := strict(data, &q); err != nil {
 		return fmt.Errorf("read require: %w", err)
 	}
-	for _, s := range q.Stages {
+	lists := [][]Stage{q.Stages}
+	for _, alternatives := range q.AnyOf {
+		if len(alternatives) == 0 || slices.ContainsFunc(alternatives, func(s []Stage) bool { return len(s) == 0 }) {
+			return errors.New("read require: any_of needs alternatives, and each of them stages")
+		}
+		lists = append(lists, alternatives...)
+	}
+	for _, s := range slices.Concat(lists...) {
 		if s.Group == "" {
 			return errors.New("read require: a stage needs a group and at least one person")
 		}
@@ -71,6 +83,8 @@ func (a *Require) UnmarshalJSON(data []byte) error {
 		q.Escalate,
 		q.Grants,
 		q.Arguments,
+		q.AnyOf,
+		q.Reason,
 	}.Join(Require{})
 	return nil
 }

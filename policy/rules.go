@@ -22,6 +22,9 @@ const (
 	ruleDuplicateRule      = "policy-duplicate-rule"
 	ruleDuplicateStage     = "policy-duplicate-stage"
 	ruleBesideDeny         = "policy-idle-beside-deny"
+	ruleWhen               = "policy-when"
+	ruleReason             = "policy-reason-pattern"
+	ruleTime               = "policy-time-window" // reported by package condition
 	ruleNeverMeets         = "policy-servers-of-local-tools"
 	ruleUnknownHint        = "policy-unknown-annotation"
 	RuleTimeoutApproves    = "timeout-approves" // exported: the owner may allow it
@@ -63,6 +66,9 @@ func Rules() []diag.RuleInfo {
 		ruleNoReason,
 		ruleDuplicateRule,
 		ruleBesideDeny,
+		ruleWhen,
+		ruleReason,
+		ruleTime,
 		ruleNeverMeets,
 		ruleUnknownHint,
 		ruleDuration,

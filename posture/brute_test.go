@@ -31,7 +31,7 @@ func (d dice) matcher() string {
 		"{pattern: '^x'}", "{pattern: 'y$'}", "{}", "{lte: 1}", "{gte: 2}")
 }
 
-func (d dice) condition(keys []string) string {
+func (d dice) groups(keys []string) string {
 	var groups []string
 	for range 1 + d.IntN(2) {
 		var tests []string
@@ -41,7 +41,11 @@ func (d dice) condition(keys []string) string {
 		groups = append(groups, "{args_match: {"+strings.Join(tests, ", ")+"}}")
 	}
 
-	return "{condition: [" + strings.Join(groups, ", ") + "]" + pick(
+	return "[" + strings.Join(groups, ", ") + "]"
+}
+
+func (d dice) condition(keys []string) string {
+	return "{condition: " + d.groups(keys) + pick(
 		d,
 		"",
 		"",
@@ -94,7 +98,7 @@ func (d dice) space() string {
 	}
 	tool := func(n string) string { return "{alias: " + n + d.maybe("approval", args) + "}" }
 	return "{local_tools: " + d.names(tool) +
-		",\n  mcp_servers: [{alias: s" + d.maybe("approval", args) + d.maybe(
+		",\n  mcp_servers: [{alias: s, server_ref: one" + d.maybe("approval", args) + d.maybe(
 		"allowed_tools",
 		allow("name"),
 	) + "}]" +
@@ -121,10 +125,30 @@ func (d dice) rule(id int) string {
 		)
 	}
 
-	text := "{id: r" + strconv.Itoa(id) + ", match: {" + strings.Join(match, ", ") + "}"
-	if d.one(6) {
-		return text + ", deny: no}"
+	if d.one(8) {
+		match = append(match, "takes: ["+pick(d, "k", "l", "k, l")+"]")
 	}
+	if d.one(8) {
+		match = append(match, "server_refs: ["+pick(d, "one", `"*"`)+"]")
+	}
+	if d.one(6) {
+		match = append(match, "except: {"+pick(d, "targets: [a]", "kinds: [mcp_tool]", "server_refs: [one]",
+			"annotations: {readOnlyHint: true}", "targets: [a], annotations: {x: true}")+"}")
+	}
+
+	text := "{id: r" + strconv.Itoa(id) + ", match: {" + strings.Join(match, ", ") + "}"
+	when := ""
+	if d.one(3) {
+		when = ", when: " + d.groups(argKeys)
+	}
+	if d.one(6) {
+		text += ", deny: no" + when
+		if when != "" && d.one(2) {
+			text += ", unknown: ask, require: {" + d.require() + "}"
+		}
+		return text + "}"
+	}
+	text += when
 	approval := "true"
 	if !d.one(4) {
 		approval = d.condition(argKeys)
@@ -167,7 +191,7 @@ func (d dice) policies() []string {
 }
 
 func policyText(ref string, rules ...string) string {
-	return "schema_version: \"1.0.0\"\npolicy_ref: " + ref + "\napplies: implicit\nrules:\n  - " + strings.Join(rules, "\n  - ") + "\n"
+	return "schema_version: \"1.1.0\"\npolicy_ref: " + ref + "\napplies: implicit\nrules:\n  - " + strings.Join(rules, "\n  - ") + "\n"
 }
 
 func agentText(space string) string {

@@ -73,6 +73,9 @@ type side struct {
 	sem    condition.Semantics
 	denied bool
 	asks   []int // gates that ask, in target.Gates
+	// denies are the gates with a condition that deny, in target.Gates. If a gate denies every call,
+	// denied is set instead.
+	denies []int
 }
 
 // outcome returns how the side decides a call, given whether one of its gates asks about it.
@@ -92,7 +95,7 @@ func (s side) gates(list []int) []condition.Gate {
 	out := make([]condition.Gate, len(list))
 	for i, at := range list {
 		g := &s.target.Gates[at]
-		out[i] = condition.Gate{Use: g.Use, Sem: s.sem, When: g.When}
+		out[i] = condition.Gate{Use: g.Use, Sem: s.sem, When: g.When, Certain: g.Certain}
 	}
 
 	return out
@@ -137,6 +140,8 @@ func sideOf(s Side, t *resolve.Target, annotations map[string]bool) side {
 	for i := range t.Gates {
 		switch g := &t.Gates[i]; {
 		case !g.Meets(annotations):
+		case g.Outcome == resolve.Deny && g.When != nil:
+			out.denies = append(out.denies, i)
 		case g.Outcome == resolve.Deny:
 			out.denied = true
 		default:
@@ -186,7 +191,9 @@ func joined(a, b string) string {
 // readsParent reports whether a gate reads the parent's input.
 func (p pair) readsParent() bool {
 	reads := func(s side) bool {
-		return slices.ContainsFunc(s.asks, func(i int) bool { return readsParent(&s.target.Gates[i]) })
+		return slices.ContainsFunc(slices.Concat(s.asks, s.denies), func(i int) bool {
+			return readsParent(&s.target.Gates[i])
+		})
 	}
 	return reads(p.old) || reads(p.new)
 }
@@ -197,7 +204,7 @@ func readsParent(g *resolve.Gate) bool {
 	}
 	for i := range g.When.Groups {
 		for _, m := range g.When.Groups[i].Matchers {
-			if parentTest(g.Use, m.Key) {
+			if !m.Takes && parentTest(g.Use, m.Key) {
 				return true
 			}
 		}
@@ -215,6 +222,8 @@ func parentTest(use condition.Use, key string) bool {
 func (p pair) outcomes() []Change {
 	old, new := p.old.gates(p.old.asks), p.new.gates(p.new.asks)
 	switch {
+	case len(p.old.denies)+len(p.new.denies) > 0:
+		return p.conditionalDenials()
 	case p.old.denied:
 		return p.denials(new, p.new, func(asks bool) (from, to resolve.Outcome) {
 			return resolve.Deny, p.new.outcome(asks)
@@ -228,6 +237,58 @@ func (p pair) outcomes() []Change {
 	var found []Change
 	found = append(found, p.gap(p.old, p.new, new, resolve.Ask, resolve.Allow)...)
 	return append(found, p.gap(p.new, p.old, old, resolve.Allow, resolve.Ask)...)
+}
+
+// conditionalDenials returns the changes for calls whose outcome differs, if a side denies calls
+// under conditions. Only calls about which a gate speaks that the other side lacks can differ.
+func (p pair) conditionalDenials() []Change {
+	within := append(p.old.gates(p.lacking(p.old, p.new)), p.new.gates(p.lacking(p.new, p.old))...)
+	switch {
+	case p.old.denied != p.new.denied,
+		slices.ContainsFunc(within, func(g condition.Gate) bool { return g.When == nil }):
+		within = nil
+	case len(within) == 0:
+		return nil
+	}
+	cells, ok := p.cmp.Cells(p.world, within, p.old.gates(p.old.denies), p.old.gates(p.old.asks),
+		p.new.gates(p.new.denies), p.new.gates(p.new.asks))
+	if !ok {
+		return []Change{p.unknown(resolve.Ask, resolve.Allow, condition.WhyTooLarge)}
+	}
+
+	var found []Change
+	for _, cell := range cells {
+		from, to := p.old.decided(cell.Asks[0], cell.Asks[1]), p.new.decided(cell.Asks[2], cell.Asks[3])
+		if from != to {
+			found = p.gather(found, p.outcome(cell, from, to))
+		}
+	}
+	return found
+}
+
+// decided returns how the side decides a call, given whether one of its conditional gates denies it
+// and whether one asks about it.
+func (s side) decided(denies, asks bool) resolve.Outcome {
+	if denies {
+		return resolve.Deny
+	}
+	return s.outcome(asks)
+}
+
+// lacking returns the gates of side a, those that ask and those that deny, that side b lacks.
+func (p pair) lacking(a, b side) []int {
+	list := p.only(a, b)
+	known := map[string]bool{}
+	for _, i := range b.denies {
+		known[p.gateKey(b, i)] = true
+	}
+	for _, i := range a.denies {
+		if !known[p.gateKey(a, i)] {
+			list = append(list, i)
+		}
+	}
+
+	return list
 }
 
 // only returns the gates of side a that side b lacks.
@@ -273,7 +334,7 @@ func (p pair) gap(s, other side, silent []condition.Gate, from, to resolve.Outco
 // asks describes the calls about which the new side certainly asks.
 func (p pair) asks() string {
 	gates := p.new.gates(p.new.asks)
-	if len(gates) == 0 || p.odd {
+	if len(gates) == 0 || p.odd || len(p.new.denies) > 0 {
 		return ""
 	}
 	for i := range gates {
@@ -383,6 +444,11 @@ func (p pair) undecided(aspect, why string) {
 func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.Decision) bool) {
 	call := p.call
 	args, parent, given := condition.SplitDocument(doc)
+	at, _, found := condition.Moment(doc)
+	if call.At = at; !found {
+		c.Effect, c.Why = Undecided, "no moment was found at which the windows of time are like that"
+		return
+	}
 	call.Args = args.AppendJSON(nil)
 	if p.odd {
 		call.Args = resolve.Raw("[]")

@@ -40,9 +40,12 @@ func (p pair) demands() []Change {
 	if len(sets) > mostApart {
 		return p.roughly(oldOnly, newOnly)
 	}
-	gates := make([][]condition.Gate, len(sets))
+	gates := make([][]condition.Gate, len(sets), len(sets)+1)
 	for i := range sets {
 		gates[i] = []condition.Gate{sets[i].gate}
+	}
+	if denies := append(p.old.gates(p.old.denies), p.new.gates(p.new.denies)...); len(denies) > 0 {
+		gates = append(gates, denies)
 	}
 	cells, ok := p.cmp.Cells(p.world, within, gates...)
 	if !ok {
@@ -51,7 +54,9 @@ func (p pair) demands() []Change {
 
 	var found []Change
 	for _, cell := range cells {
-		found = p.demanded(found, cell, asking(sets, always, cell.Asks))
+		if asks := cell.Asks[:len(sets)]; !slices.Contains(cell.Asks[len(sets):], true) {
+			found = p.demanded(found, cell, asking(sets, always, asks))
+		}
 	}
 	return found
 }
@@ -182,11 +187,17 @@ func sameRequire(a, b *policy.Require) bool { return requireKey(a) == requireKey
 func (p pair) between(old, new resolve.Demand) []Change {
 	var out []Change
 	was, is := Protection{Require: valueOf(old.Require)}, Protection{Require: valueOf(new.Require)}
+	agreed, together := peopleOrder(was.Require, is.Require)
 	for _, a := range demandAspects() {
-		if order := a.compare(was, is); order != Same {
+		order := a.compare(was, is)
+		whoAgrees := a.Name == aspectStages || a.Name == aspectAnyOf
+		if together && whoAgrees && order != Same {
+			order = agreed
+		}
+		if order != Same {
 			c := p.change(a.Name, a.show(was), a.show(is))
 			c.Effect, c.Why = effectOf(order)
-			if a.Name == aspectStages && order == Incomparable {
+			if a.Name == aspectStages && order == Incomparable && !together {
 				c.Effect, c.Why = effectOfCommittees(p.committees(was.Require, is.Require))
 			}
 			if a.Name == aspectStages {

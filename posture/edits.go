@@ -12,7 +12,6 @@ import (
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
-	"github.com/assent-dev/assent/schema"
 )
 
 // Edit groups the changes that one edit of the files causes, such as another
@@ -201,12 +200,15 @@ func (p pair) edits() []*EditedRule {
 
 // decides reports whether a part can change the decision for a target that the rule matches on both
 // sides. A change of the other targets that it matches can't.
-func decides(p Part) bool { return !slices.Contains([]string{"kinds", "targets", "servers"}, p.Aspect) }
+func decides(p Part) bool {
+	return !slices.Contains([]string{"kinds", "targets", "servers", "server_refs"}, p.Aspect)
+}
 
 // demands reports whether a part can change the requirements for calls that the rule asks about on
 // both sides.
 func demands(p Part) bool {
-	return decides(p) && p.Aspect != aspectCondition && p.Aspect != "annotations"
+	meets := []string{aspectCondition, "annotations", "takes", "except", "unknown"}
+	return decides(p) && !slices.Contains(meets, p.Aspect)
 }
 
 func (r *ruleText) denies() bool { return r != nil && r.gate.Outcome == resolve.Deny }
@@ -386,16 +388,12 @@ func textOfRule(pol *policy.Policy, r *policy.Rule, applies bool) *ruleText {
 			Require: &r.Require,
 		},
 	}
+	out.gate.When, out.gate.Certain = r.Condition(), r.Unknown == policy.DoubtAsks
 	if r.Denies {
-		out.gate.Outcome = resolve.Deny
+		out.gate.Outcome, out.gate.When = resolve.Deny, r.When
 	}
-	if a := r.Approval; a != nil {
-		if a.Form == schema.Conditional {
-			out.gate.When = a.Condition
-		}
-		if a.Template != nil {
-			out.gate.Template = a.Template.Text
-		}
+	if a := r.Approval; a != nil && a.Template != nil {
+		out.gate.Template = a.Template.Text
 	}
 
 	return out
@@ -414,6 +412,8 @@ func (r *ruleText) does() string {
 	switch {
 	case r == nil:
 		return "absent"
+	case r.gate.Outcome == resolve.Deny && r.gate.When != nil:
+		return "denies " + conditionText(r.gate.When)
 	case r.gate.Outcome == resolve.Deny:
 		return "denies"
 	}
@@ -448,6 +448,10 @@ func (p pair) parts(was, is *ruleText) []Part {
 	} else if whenKey(old.When) != whenKey(new.When) {
 		from, to := conditionDifference(old.When, new.When)
 		add(aspectCondition, from, to)
+	}
+	if old.Certain != new.Certain {
+		doubt := map[bool]string{true: string(policy.DoubtAsks), false: string(policy.DoubtDenies)}
+		add("unknown", doubt[old.Certain], doubt[new.Certain])
 	}
 	before, after := Protection{Require: valueOf(old.Require)}, Protection{Require: valueOf(new.Require)}
 	for _, a := range demandAspects() {

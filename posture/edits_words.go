@@ -73,6 +73,12 @@ func conditionText(e *condition.Expr) string {
 
 // testsText describes the tests of one argument.
 func testsText(m *condition.Matcher) string {
+	switch {
+	case m.Takes:
+		return "is given"
+	case m.Time != nil:
+		return m.Time.String()
+	}
 	var tests []string
 	for i := range m.Tests {
 		t := &m.Tests[i]
@@ -118,6 +124,9 @@ func grouped(number string) string {
 
 // fieldText writes a field of policy.Match: a list, or hints by name.
 func fieldText(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		return exceptText(v)
+	}
 	if v.Len() == 0 {
 		return "any"
 	}
@@ -134,6 +143,22 @@ func fieldText(v reflect.Value) string {
 	}
 
 	return shortened(strings.Join(out, ", "))
+}
+
+// exceptText writes the fields of an exception, or of its selector of agents.
+func exceptText(v reflect.Value) string {
+	if v.IsNil() {
+		return "none"
+	}
+	var out []string
+	for i := range v.Elem().NumField() {
+		f := v.Elem().Field(i)
+		if f.Kind() == reflect.Pointer && !f.IsNil() || f.Kind() != reflect.Pointer && f.Len() > 0 {
+			out = append(out, v.Elem().Type().Field(i).Tag.Get("doc")+" "+fieldText(f))
+		}
+	}
+
+	return shortened(cmp.Or(strings.Join(out, " and "), "any"))
 }
 
 // shortened cuts a text that is too long.

@@ -77,10 +77,23 @@ func demandAspect(part policy.Part) Aspect {
 		show: func(p Protection) string { return shown(part.Value(effective(p.Require))) },
 	}
 	switch part.Name {
+	case aspectAnyOf:
+		a.show = func(p Protection) string {
+			var out []string
+			for _, alternatives := range effective(p.Require).AnyOf {
+				out = append(out, alternatives.String())
+			}
+			return cmp.Or(strings.Join(out, "; and "), "none")
+		}
+	case "reason":
+		a.show = func(p Protection) string { return cmp.Or(p.Require.Reason.String(), "none") }
 	case aspectStages:
 		a.show = func(p Protection) string {
-			if len(p.Require.Stages) == 0 {
+			switch {
+			case len(p.Require.Stages)+len(p.Require.AnyOf) == 0:
 				return "any one approver"
+			case len(p.Require.Stages) == 0:
+				return "none beside the alternatives"
 			}
 			return shown(stages(effective(p.Require)))
 		}
@@ -96,6 +109,14 @@ func demandAspect(part policy.Part) Aspect {
 		}
 	}
 	return a
+}
+
+// peopleOrder returns the order of the people who must agree: of stages and alternatives together,
+// because each can replace the other. It returns false if neither side has alternatives, so that
+// the order of each part is exact.
+func peopleOrder(old, new policy.Require) (Order, bool) {
+	was, is := effective(old), effective(new)
+	return mutual(policy.TighterPeople(is, was), policy.TighterPeople(was, is)), len(was.AnyOf)+len(is.AnyOf) > 0
 }
 
 // opinionated replaces missing bounds by an empty list, which has the same meaning: no argument may
@@ -187,6 +208,9 @@ func frameAspects() []Aspect {
 
 // aspectStages is the aspect of the people who must agree.
 const aspectStages = "stages"
+
+// aspectAnyOf is the aspect of alternatives.
+const aspectAnyOf = "any_of"
 
 // aspect returns the aspect with a name.
 func aspect(name string) Aspect {

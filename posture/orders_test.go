@@ -34,6 +34,16 @@ func requires() *rapid.Generator[policy.Require] {
 			}
 		}
 
+		for range rapid.IntRange(0, 2).Draw(t, "any_of") {
+			one := func(name string) []policy.Stage {
+				return []policy.Stage{{Group: of(name, "g", "h", "i"), People: rapid.IntRange(1, 2).Draw(t, name)}}
+			}
+			r.AnyOf = append(r.AnyOf, policy.AnyOf{one("alternative"), one("other")})
+		}
+		if rapid.Bool().Draw(t, "reason") {
+			r.Reason = policy.Reason{Required: true, Patterns: []string{of("pattern", "a", "b")}}
+		}
+
 		if rapid.Bool().Draw(t, "escalates") {
 			r.Escalate = []policy.Escalation{{
 				After: rapid.SampledFrom([]time.Duration{time.Minute, time.Hour}).Draw(t, "after"),

@@ -22,8 +22,17 @@ func askedGroups(s Side) []string {
 	var out []string
 	for _, pol := range s.Plan.Policies() {
 		for i := range pol.Rules {
-			if r := &pol.Rules[i]; r.Approval != nil {
-				out = append(out, people.GroupsOf(stagesOf(r.Require))...)
+			r := &pol.Rules[i]
+			if r.Approval == nil && r.Unknown != policy.DoubtAsks {
+				continue
+			}
+			q := r.Require.Join(policy.Require{})
+			if len(q.Stages)+len(q.AnyOf) == 0 {
+				out = append(out, "")
+			}
+			out = append(out, people.GroupsOf(q.Stages)...)
+			for _, alternatives := range q.AnyOf {
+				out = append(out, people.GroupsOf(slices.Concat(alternatives...))...)
 			}
 		}
 	}

@@ -174,7 +174,9 @@ func keysOf(e *condition.Expr) []string {
 	var out []string
 	for i := 0; e != nil && i < len(e.Groups); i++ {
 		for _, m := range e.Groups[i].Matchers {
-			out = append(out, m.Key)
+			if m.Time == nil {
+				out = append(out, m.Key)
+			}
 		}
 	}
 	return out
@@ -211,14 +213,14 @@ func (q Query) in(p pair) Answer {
 		}}
 	}
 
-	cells, ok := p.cmp.Cells(p.world, within, p.old.gates(p.old.asks))
+	cells, ok := p.cmp.Cells(p.world, within, p.old.gates(p.old.denies), p.old.gates(p.old.asks))
 	if !ok {
 		return Answer{Found: condition.Undecided, Why: condition.WhyTooLarge}
 	}
 	open := Answer{}
 	for _, cell := range cells {
 		switch {
-		case p.old.outcome(cell.Asks[0]) != q.Outcome:
+		case p.old.decided(cell.Asks[0], cell.Asks[1]) != q.Outcome:
 		case cell.Found != condition.Yes:
 			open = Answer{Found: condition.Undecided, Why: condition.WhyTooHard}
 		default:

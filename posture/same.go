@@ -16,10 +16,13 @@ func (p pair) unchanged() bool {
 	if p.old.denied != p.new.denied {
 		return false
 	}
-	old, new := p.signatures(p.old), p.signatures(p.new)
-	slices.Sort(old)
-	slices.Sort(new)
-	return slices.Equal(old, new) && p.sameTemplate(p.old.asks, p.new.asks)
+	same := func(old, new []string) bool {
+		slices.Sort(old)
+		slices.Sort(new)
+		return slices.Equal(old, new)
+	}
+	return same(p.signatures(p.old), p.signatures(p.new)) && same(p.denialKeys(p.old), p.denialKeys(p.new)) &&
+		p.sameTemplate(p.old.asks, p.new.asks)
 }
 
 // sameTemplate reports whether the gates have the same templates in the same order. The order
@@ -45,6 +48,15 @@ func (p pair) signatures(s side) []string {
 	out := make([]string, len(s.asks))
 	for i, at := range s.asks {
 		out[i] = p.signature(s, at)
+	}
+	return out
+}
+
+// denialKeys returns keys of the conditions under which a side denies calls.
+func (p pair) denialKeys(s side) []string {
+	out := make([]string, len(s.denies))
+	for i, at := range s.denies {
+		out[i] = p.gateKey(s, at)
 	}
 	return out
 }
@@ -78,7 +90,8 @@ func (p pair) gateKey(s side, at int) string {
 		p.keys[g.When] = key
 	}
 	return strings.Join([]string{
-		strconv.Itoa(int(g.Use)), s.sem.OnMissing.String(), s.sem.OnMismatch.String(), s.sem.Anchor.String(),
+		strconv.Itoa(int(g.Use)), strconv.FormatBool(g.Certain), s.sem.OnMissing.String(),
+		s.sem.OnMismatch.String(), s.sem.Anchor.String(),
 		s.sem.Trim.String(), key,
 	}, " ")
 }
@@ -91,6 +104,12 @@ func exprKey(e *condition.Expr) string {
 		b = append(b, '[')
 		for _, m := range e.Groups[i].Matchers {
 			b = append(strconv.AppendQuote(b, m.Key), '{')
+			if m.Takes {
+				b = append(b, "takes"...)
+			}
+			if m.Time != nil {
+				b = append(b, m.Time.String()...)
+			}
 			for j := range m.Tests {
 				b = append(append(b, m.Tests[j].Op...), '(')
 				for _, o := range m.Tests[j].Operands() {

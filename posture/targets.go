@@ -59,6 +59,9 @@ func (c *comparer) globs(of func(m *policy.Match) []string, kinds ...resolve.Kin
 				}
 				if slices.ContainsFunc(kinds, meets) {
 					out = append(out, of(m)...)
+					if m.Except != nil {
+						out = append(out, of(m.Except.Match())...)
+					}
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/policy"
@@ -91,6 +92,11 @@ type Call struct {
 	Session        string `json:"session,omitempty"`
 	ToolDefinition string `json:"tool_definition,omitempty"`
 
+	// At is the moment of the call, for conditions of time. It is the zero time if it is not known.
+	// It is not part of the binding, and not of a record: a call that is decided again later is
+	// decided with the new moment.
+	At time.Time `json:"-"`
+
 	// Workspace is the directory in which the call runs, for the facts of Derived. It is not part
 	// of the binding.
 	Workspace *Workspace `json:"workspace,omitempty"`
@@ -124,6 +130,7 @@ func (r *Raw) UnmarshalText(text []byte) error {
 func (c *Call) Recorded() Call {
 	out := *c
 	out.Values = nil
+	out.At = time.Time{}
 	out.Args = slices.Clone(c.Args)
 	if len(out.Args) == 0 {
 		out.Args = Raw("{}")
@@ -238,6 +245,8 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 		return c.setRemote(raw, lim)
 	case "workspace":
 		return c.setWorkspace(raw, lim)
+	case "at":
+		return c.setAt(raw, lim)
 	}
 
 	dst := c.text(field)
@@ -406,6 +415,27 @@ func (c *Call) setRemote(raw []byte, lim value.Limits) error {
 	return nil
 }
 
+// setAt reads a moment as RFC 3339 writes it, with capital letters and without leap seconds.
+func (c *Call) setAt(raw []byte, lim value.Limits) error {
+	v, err := value.Parse(raw, lim)
+	if err != nil {
+		return err
+	}
+	at, err := time.Parse(time.RFC3339Nano, v.Text)
+	// Parse also takes hours of one digit, and a comma before the fraction.
+	lenient := len(v.Text) < len("2006-01-02T15:04:05Z") || v.Text[len("2006-01-02T15")] != ':' ||
+		strings.Contains(v.Text, ",")
+	if v.Kind != value.String || err != nil || lenient {
+		return errors.New(`expected a moment such as "2026-11-28T14:30:00Z"`)
+	}
+	if at.IsZero() {
+		at = at.Add(1) // the zero time means that no moment is known
+	}
+	c.At = at
+
+	return nil
+}
+
 func unknownField(field string) error {
 	known := []string{
 		"kind",
@@ -421,6 +451,7 @@ func unknownField(field string) error {
 		"session",
 		"tool_definition",
 		"workspace",
+		"at",
 	}
 	if near := diag.Nearest(field, known); near != "" {
 		return fmt.Errorf("unknown field, did you mean %q", near)
@@ -463,6 +494,7 @@ func (c *Call) check(seen map[string]bool) error {
 		"session":         true,
 		"tool_definition": true,
 		"workspace":       true,
+		"at":              true,
 	}
 	for _, f := range append(may, must...) {
 		fits[f] = true

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 )
 
@@ -39,6 +40,9 @@ func (c *Call) JSON() ([]byte, error) {
 	o.text("tool_definition", c.ToolDefinition)
 	if c.Workspace != nil {
 		o.value("workspace", c.Workspace)
+	}
+	if !c.At.IsZero() {
+		o.text("at", c.At.UTC().Format(time.RFC3339Nano))
 	}
 	return o.end()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/policy"
@@ -29,6 +30,14 @@ func (p *Plan) Decide(c *Call) Decision {
 		return Decision{Outcome: Allow, Configuration: p.opt.Configuration}
 	}
 	return p.explain(c, t)
+}
+
+// DecideAt decides a call at a moment, whatever moment the call itself names.
+func (p *Plan) DecideAt(c *Call, at time.Time) Decision {
+	one := *c
+	one.At = at
+
+	return p.Decide(&one)
 }
 
 // Unreadable returns the decision for a call that can't be read.
@@ -58,6 +67,7 @@ func (p *Plan) Unreadable(err error) Decision {
 // explain does that.
 func (p *Plan) silent(c *Call, t *target) bool {
 	v := p.views.Get().(*condition.View)
+	v.At = c.At
 	ok := p.readArgs(c, t, &v.Args) == nil && p.readParent(c, t, &v.Parent) == nil && t.silent(c, v)
 	p.views.Put(v)
 	return ok
@@ -66,7 +76,7 @@ func (p *Plan) silent(c *Call, t *target) bool {
 func (t *target) silent(c *Call, v *condition.View) bool {
 	for i := range t.rules {
 		r := &t.rules[i]
-		if r.truth(v) != condition.False && r.meets(c) {
+		if !r.silent(v) && r.meets(c) {
 			return false
 		}
 	}
@@ -127,6 +137,7 @@ func (p *Plan) parentLimits() value.Limits {
 // explain collects every reason, and the message and requirements of an ask.
 func (p *Plan) explain(c *Call, t *target) Decision {
 	v := p.views.Get().(*condition.View)
+	v.At = c.At
 	defer p.views.Put(v)
 	e := explanation{plan: p, call: c, target: t, view: v}
 	e.reasons = append(e.reasons, p.stop...)
@@ -213,13 +224,18 @@ func (e *explanation) rule(r *rule) {
 		Column:      r.at.Start.Column,
 		Description: r.about,
 	}
-	if r.truth(e.view) == condition.False {
+	if r.silent(e.view) {
 		return
 	}
-	if r.when != nil {
+	if r.tests {
 		truth, seen := r.when.Explain(e.view)
-		reason.Code, reason.Matchers = conditionCode(truth), matchers(seen)
-		reason.Detail = describe(seen) + e.derivedDetail(seen)
+		reason.Matchers = matchers(seen)
+		switch tested := describe(seen) + e.derivedDetail(seen); {
+		case r.code == "":
+			reason.Code, reason.Detail = conditionCode(truth), tested
+		case truth == condition.Unknown && tested != "": // of a denial
+			reason.Detail = r.detail + " (" + tested + ")"
+		}
 	}
 	if e.plan.says(r) == Deny {
 		reason.outcome = Deny

@@ -38,11 +38,15 @@ type Gate struct {
 	Range diag.Range
 	// Code is the code of an unconditional rule. It is empty if the rule has a condition.
 	Code Code
-	// Outcome is the outcome of the rule for a matching call, Ask or Deny. Only a rule that asks
-	// has a condition.
+	// Outcome is the outcome of the rule for a matching call, Ask or Deny.
 	Outcome Outcome
+	// Certain means that the rule has its outcome only if When is true. Otherwise it has it if When
+	// is unknown too.
+	Certain bool
 	Use     condition.Use
-	When    *condition.Expr // nil: every call that it meets
+	// When is the condition of the rule, with the arguments that a call must have. It is nil if the
+	// rule applies to every call that it meets.
+	When *condition.Expr
 	// Template is the text of the rule's message template. It may be empty.
 	Template string
 	Require  *policy.Require // nil: nothing
@@ -76,8 +80,8 @@ func (p *Plan) Target(c *Call) *Target {
 		if p.denies(r.code) {
 			g.Outcome = Deny
 		}
-		if r.approval != nil && r.approval.Form == schema.Conditional {
-			g.When = r.approval.Condition
+		if g.Certain = r.speaks == ifTrue; r.when != nil {
+			g.When = r.when.Expr()
 		}
 		if r.template != nil {
 			g.Template = r.approval.Template.Text
@@ -96,10 +100,15 @@ func (g *Gate) Meets(annotations map[string]bool) bool {
 // Annotations returns the sorted names of the annotations that decide whether the rule applies to a
 // call.
 func (g *Gate) Annotations() []string {
-	if g.rule.match == nil {
+	if g.rule.match == nil && g.rule.except == nil {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(g.rule.match.Annotations))
+	names := map[string]bool{}
+	if g.rule.match != nil {
+		maps.Copy(names, g.rule.match.Annotations)
+	}
+	maps.Copy(names, g.Excepted())
+	return slices.Sorted(maps.Keys(names))
 }
 
 // Demand is the requirements and the message of an approval.

@@ -14,6 +14,7 @@ import (
 type container struct {
 	kind  Kind
 	alias string
+	ref   string // server_ref of an MCP server
 	known map[string]*target
 	seen  sync.Map // name → *target
 	count atomic.Int32
@@ -74,6 +75,9 @@ func (p *Plan) contain(kind Kind, alias string, listed *[]schema.ToolRef) *conta
 		kind:  kind,
 		alias: alias,
 		known: map[string]*target{},
+	}
+	if s := mcpServer(p.agent, alias); kind == MCPTool && s != nil {
+		c.ref = s.ServerRef
 	}
 	if listed != nil {
 		for _, e := range *listed {

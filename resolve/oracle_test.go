@@ -209,7 +209,7 @@ func (o *oracle) governance(met map[*policy.Rule]bool, kind resolve.Kind, target
 	for _, pol := range o.policies {
 		for i := range pol.Rules {
 			r := &pol.Rules[i]
-			if met[r] || !r.Match.Target(kind, target, server) {
+			if met[r] || !r.Match.Target(policy.Called{Kind: kind, Target: target, Server: server}) {
 				continue
 			}
 			met[r] = true

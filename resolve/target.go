@@ -42,22 +42,37 @@ type rule struct {
 	policy, id string
 	file       string
 	at         diag.Range
-	code       Code               // of an unconditional rule; otherwise empty
-	detail     string             // of an unconditional rule
-	about      string             // what it is for, in its author's words
-	when       *condition.Program // nil: unconditional
-	use        condition.Use      // of the condition
-	approval   *schema.Approval   // nil: the rule never asks
-	match      *policy.Match      // nil: meets every call of its gate
-	trusted    bool               // the hints of the servers of all gates are believed
-	require    *policy.Require    // nil: nothing
-	template   *template.Template // nil: none
+	code       Code   // of an unconditional rule; otherwise empty
+	detail     string // of an unconditional rule
+	about      string // what it is for, in its author's words
+	// when is the condition, and the arguments that a call must have (policy.Match.Takes). It is nil
+	// if there are neither.
+	when     *condition.Program
+	tests    bool          // it has a condition
+	use      condition.Use // of the condition
+	speaks   speaks
+	approval *schema.Approval   // nil: the rule has no template
+	match    *policy.Match      // nil: meets every call of its gate
+	except   *policy.Match      // nil: no annotations take a call out of the rule
+	trusted  bool               // the hints of the servers of all gates are believed
+	require  *policy.Require    // nil: nothing
+	template *template.Template // nil: none
 }
+
+// speaks says for which truths of its condition a rule asks or denies.
+type speaks uint8
+
+const (
+	inDoubt     speaks = iota // true and unknown
+	ifTrue                    // only true
+	ifUncertain               // only unknown
+)
 
 // meets reports whether the rule applies to the call: a policy may match annotations, which are
 // known only for a call.
 func (r *rule) meets(c *Call) bool {
-	return r.match == nil || r.match.Annotated(c.Annotations, r.trusted)
+	return (r.match == nil || r.match.Annotated(c.Annotations, r.trusted)) &&
+		(r.except == nil || !r.except.Annotated(c.Annotations, true))
 }
 
 // truth evaluates the rule's condition on what a scan of the call found.
@@ -66,6 +81,18 @@ func (r *rule) truth(v *condition.View) condition.Truth {
 		return condition.True
 	}
 	return r.when.Eval(v)
+}
+
+// silent reports whether the rule neither asks nor denies, given that it meets the call.
+func (r *rule) silent(v *condition.View) bool {
+	switch truth := r.truth(v); r.speaks {
+	case ifTrue:
+		return truth != condition.True
+	case ifUncertain:
+		return truth != condition.Unknown
+	default:
+		return truth == condition.False
+	}
 }
 
 // builder gathers the rules of one target.
@@ -404,103 +431,37 @@ func (b *builder) approval(a *schema.Agent, source Source, id string, ap *schema
 // ask adds a rule that asks, with the condition and template of its
 // approval.
 func (b *builder) ask(use condition.Use, ap *schema.Approval, r rule) {
-	r.use, r.approval = use, ap
+	r.use = use
+	r.shows(ap)
+	if ap.Form == schema.Conditional {
+		b.add(r, ap.Condition)
+	} else {
+		b.add(r, nil)
+	}
+}
+
+// shows sets the approval whose template the rule shows.
+func (r *rule) shows(ap *schema.Approval) {
+	r.approval = ap
 	if ap.Template != nil && !ap.Template.Parsed.Omitted() {
 		r.template = ap.Template.Parsed
 	}
-	if ap.Form == schema.Conditional {
-		r.when = b.compiler.Add(use, ap.Condition)
-	} else {
+}
+
+// add adds a rule with a condition, for calls with these arguments. A nil condition holds for every
+// call.
+func (b *builder) add(r rule, when *condition.Expr, takes ...string) {
+	if when == nil && r.code == "" {
 		r.code, r.detail = Always, "approval is always required"
 	}
+	r.tests = when != nil
+	if len(takes) > 0 {
+		when = condition.And(condition.Takes(takes), when)
+	}
+	if when != nil {
+		r.when = b.compiler.Add(r.use, when)
+	}
 	b.rules = append(b.rules, r)
-}
-
-// governed adds the policy rules of all layers that meet the place,
-// sorted by policy_ref, then position.
-func (b *builder) governed() {
-	for _, pol := range b.plan.Policies() {
-		for i := range pol.Rules {
-			if r := &pol.Rules[i]; b.concerns(r) {
-				b.policyRule(pol, r)
-			}
-		}
-	}
-}
-
-// concerns reports whether a policy rule meets the gate. Its condition
-// sees the whole call at any gate, so a call of two gates meets it
-// once, at the first that it fits.
-func (b *builder) concerns(r *policy.Rule) bool {
-	if b.met[r] || !r.Match.Target(b.at.kind, b.at.name, b.at.container) {
-		return false
-	}
-	b.met[r] = true
-	return true
-}
-
-// governance returns the meaning of the keys in a policy's condition. A pure delegation has no
-// arguments to read.
-func governance(gates []place) condition.Use {
-	if gates[0].kind == Delegation {
-		return condition.Delegation
-	}
-	return condition.Governance
-}
-
-// trusted reports whether the hints of all MCP servers and remote agents among the gates are
-// believed.
-func (b *builder) trusted() bool {
-	return !slices.ContainsFunc(
-		b.gates,
-		func(g place) bool { return g.container != "" && !b.plan.Trusts(g.container) },
-	)
-}
-
-func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
-	frame := rule{
-		source: FromPolicy,
-		policy: pol.Ref,
-		id:     r.ID,
-		file:   pol.File,
-		at:     r.Range,
-		about:  r.Description,
-	}
-	if len(r.Match.Annotations) > 0 {
-		frame.match = &r.Match
-		frame.trusted = b.trusted()
-	}
-	if r.Denies {
-		deny := frame
-		deny.code, deny.detail = Denied, r.Deny
-		b.rules = append(b.rules, deny)
-	}
-	if r.Approval == nil {
-		return
-	}
-	frame.require = b.plan.requirement(&r.Require)
-	b.ask(governance(b.gates), r.Approval, frame)
-}
-
-// requirement returns the requirements of a policy, without approval by timeout unless the owner
-// allows it.
-func (p *Plan) requirement(r *policy.Require) *policy.Require {
-	if r.OnTimeout != policy.TimeoutApprove || p.opt.AllowTimeoutApprove {
-		return r
-	}
-	tightened := *r
-	tightened.OnTimeout = policy.TimeoutDeny
-	return &tightened
-}
-
-// Trusts reports whether the hints of an MCP server or a remote agent
-// are believed, here and in every agent that delegates to this one.
-func (p *Plan) Trusts(server string) bool {
-	named := slices.ContainsFunc(p.opt.TrustedServers, func(pattern string) bool {
-		return policy.Glob(pattern, server)
-	})
-
-	return named && (p.opt.Parent == nil || p.opt.Parent.Trusts(server))
 }
 
 // spaceOf returns the range of the action space, or of the whole file if there is none.

@@ -14,8 +14,23 @@ func (g *Gate) Detail() string { return g.rule.detail }
 // Description returns the purpose of the rule, as in Reason.
 func (g *Gate) Description() string { return g.rule.about }
 
-// Hint returns the value that the rule requires of an annotation, which is one of Annotations.
-func (g *Gate) Hint(annotation string) bool { return g.rule.match.Annotations[annotation] }
+// Hint returns the value that the rule requires of an annotation. It returns false if the rule
+// requires none.
+func (g *Gate) Hint(annotation string) (hint, required bool) {
+	if g.rule.match == nil {
+		return false, false
+	}
+	hint, required = g.rule.match.Annotations[annotation]
+	return hint, required
+}
+
+// Excepted returns the annotations with which the rule does not meet a call, or nil.
+func (g *Gate) Excepted() map[string]bool {
+	if g.rule.except == nil {
+		return nil
+	}
+	return g.rule.except.Annotations
+}
 
 // says returns the outcome of a rule for a call that it applies to.
 func (p *Plan) says(r *rule) Outcome {
@@ -34,6 +49,7 @@ func (p *Plan) Weigh(c *Call, spoke []int) (Outcome, []int) {
 		return Deny, spoke
 	}
 	v := p.views.Get().(*condition.View)
+	v.At = c.At
 	defer p.views.Put(v)
 	noArgs := p.readArgs(c, t, &v.Args) != nil
 	noInput := p.readParent(c, t, &v.Parent) != nil
@@ -47,7 +63,7 @@ func (p *Plan) Weigh(c *Call, spoke []int) (Outcome, []int) {
 		if t.gates[r.gate].kind == Delegation {
 			unread = noInput
 		}
-		if !unread && r.truth(v) != condition.False && r.meets(c) {
+		if !unread && !r.silent(v) && r.meets(c) {
 			outcome = min(outcome, p.says(r))
 			spoke = append(spoke, i)
 		}
@@ -118,8 +134,13 @@ func (p *Plan) names(c *container, open bool) []string {
 func (c *container) named(policies []*policy.Policy, known map[string]bool) {
 	for _, pol := range policies {
 		for i := range pol.Rules {
-			for _, pattern := range pol.Rules[i].Match.Targets {
-				if pol.Rules[i].Match.Target(c.kind, pattern, c.alias) {
+			m := &pol.Rules[i].Match
+			patterns := m.Targets
+			if m.Except != nil {
+				patterns = slices.Concat(patterns, m.Except.Targets)
+			}
+			for _, pattern := range patterns {
+				if m.Target(policy.Called{Kind: c.kind, Target: pattern, Server: c.alias, ServerRef: c.ref}) {
 					known[pattern] = true
 				}
 			}

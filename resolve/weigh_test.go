@@ -117,11 +117,16 @@ rules:
 		}
 		gates := p.Target(&targets[2]).Gates
 		if len(gates) != 3 || gates[0].When == nil || gates[0].Annotations() != nil ||
-			!slices.Equal(gates[1].Annotations(), []string{"destructiveHint"}) || !gates[1].Hint("destructiveHint") ||
+			!slices.Equal(gates[1].Annotations(), []string{"destructiveHint"}) || !destructive(&gates[1]) ||
 			gates[1].Outcome != resolve.Deny || gates[1].Detail() != "Never." ||
 			gates[2].Description() != "Each." || gates[2].Outcome != resolve.Ask ||
 			gates[2].Require.Within != 5*time.Minute {
 			t.Errorf("%s meets %+v", targets[2].Target(), gates)
 		}
 	}
+}
+
+func destructive(g *resolve.Gate) bool {
+	hint, required := g.Hint("destructiveHint")
+	return hint && required
 }

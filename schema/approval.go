@@ -7,10 +7,11 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// ParseApproval reads the value of an `approval` field. It returns nil if n is nil. It expects a
+// ParseApproval reads the value of an `approval` field, whose condition may have the operators of
+// a language. It returns nil if n is nil. It expects a
 // node that satisfies the JSON Schema and treats any other as an approval that always asks, so that
 // a mistake never loosens. It returns the findings of its template and its condition.
-func ParseApproval(n *yamldoc.Node) (*Approval, []diag.Finding) {
+func ParseApproval(n *yamldoc.Node, operators condition.Language) (*Approval, []diag.Finding) {
 	if n == nil {
 		return nil, nil
 	}
@@ -23,7 +24,7 @@ func ParseApproval(n *yamldoc.Node) (*Approval, []diag.Finding) {
 		a.Template, findings = parseTemplate(text)
 	}
 	if cond := n.Get("condition"); cond != nil {
-		expr, fs := condition.Parse(cond)
+		expr, fs := condition.Parse(cond, operators)
 		findings = append(findings, fs...)
 		if expr != nil {
 			a.Form, a.Condition = Conditional, expr

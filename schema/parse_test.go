@@ -61,14 +61,14 @@ func TestParseApproval(t *testing.T) {
 		if doc == nil {
 			t.Fatalf("%s: %v", test.yaml, findings)
 		}
-		a, findings := ParseApproval(doc.Root.Get("approval"))
+		a, findings := ParseApproval(doc.Root.Get("approval"), condition.AgentFormat)
 		if got := form(a); got != test.want || len(findings) > 0 ||
 			span(a.Range) != span(doc.Root.Get("approval").Range) {
 			t.Errorf("%s: %s, want %s; findings %v", test.yaml, got, test.want, findings)
 		}
 	}
 
-	if a, findings := ParseApproval(nil); a != nil || findings != nil {
+	if a, findings := ParseApproval(nil, condition.AgentFormat); a != nil || findings != nil {
 		t.Errorf("no approval: %v, %v", a, findings)
 	}
 }

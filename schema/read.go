@@ -170,7 +170,7 @@ func (r *reader) allowList(n *yamldoc.Node, key string) *[]ToolRef {
 
 // approval reads the approval field of an entry.
 func (r *reader) approval(entry *yamldoc.Node) *Approval {
-	a, findings := ParseApproval(entry.Get("approval"))
+	a, findings := ParseApproval(entry.Get("approval"), condition.AgentFormat)
 	r.add(findings...)
 	return a
 }
@@ -251,7 +251,7 @@ func (r *reader) condition(n *yamldoc.Node) *condition.Expr {
 	if n == nil {
 		return nil
 	}
-	expr, findings := condition.Parse(n)
+	expr, findings := condition.Parse(n, condition.AgentFormat)
 	r.add(findings...)
 	return expr
 }

@@ -250,8 +250,10 @@ func barred(r *policy.Require) string {
 	switch {
 	case r == nil:
 		return ""
-	case len(r.Stages) > 0 || len(r.Escalate) > 0:
+	case len(r.Stages)+len(r.AnyOf)+len(r.Escalate) > 0:
 		return "the rules want an approval of other people than the user of the agent, who can't be asked here"
+	case !r.Reason.IsZero():
+		return "the rules want a reason for the approval, which the user of the agent can't be asked for here"
 	case len(r.Arguments.Redact) > 0:
 		return "the rules hide arguments, so the user of the agent can't be asked about them"
 	}

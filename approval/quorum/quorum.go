@@ -20,6 +20,7 @@ type Answering struct {
 	Agent     string         `json:"agent"` // id
 	Asked     time.Time      `json:"asked"` // when it was opened; the times of stand-ins start here
 	Stages    []policy.Stage `json:"stages"`
+	AnyOf     []policy.AnyOf `json:"any_of,omitempty"`    // alternatives next to Stages
 	Called    []string       `json:"called,omitempty"`    // groups that escalation has called in
 	ToUser    bool           `json:"to_user,omitempty"`   // a question to the person that the agent acts for
 	Principal string         `json:"principal,omitempty"` // name of that person, as the asker gave it
@@ -38,14 +39,36 @@ type Answering struct {
 func (a *Answering) OnlyUser() bool { return a.ToUser && a.Principal != "" }
 
 // StagesAt returns the stages, without those stand-ins that may not fill seats yet.
-func (a *Answering) StagesAt(now time.Time) []policy.Stage {
-	out := slices.Clone(a.Stages)
+func (a *Answering) StagesAt(now time.Time) []policy.Stage { return a.at(a.Stages, now) }
+
+func (a *Answering) at(stages []policy.Stage, now time.Time) []policy.Stage {
+	out := slices.Clone(stages)
 	for i := range out {
 		late := func(s policy.StandIn) bool { return now.Before(a.Asked.Add(s.After)) }
 		out[i].StandIns = slices.DeleteFunc(slices.Clone(out[i].StandIns), late)
 	}
 
 	return out
+}
+
+// OptionsAt returns the lists of stages of which one must be filled, without those stand-ins that
+// may not fill seats yet. There are none if the alternatives have too many combinations: nothing
+// then fulfils them.
+func (a *Answering) OptionsAt(now time.Time) [][]policy.Stage {
+	if len(a.AnyOf) == 0 {
+		return [][]policy.Stage{a.StagesAt(now)}
+	}
+	var anyOf []policy.AnyOf
+	for _, alternatives := range a.AnyOf {
+		var all policy.AnyOf
+		for _, stages := range alternatives {
+			all = append(all, a.at(stages, now))
+		}
+		anyOf = append(anyOf, all)
+	}
+	options, _ := policy.Options(a.StagesAt(now), anyOf)
+
+	return options
 }
 
 // Eligibility describes what one person's answer to a request would do now.
@@ -116,7 +139,9 @@ func (w Standing) barred(id string) string {
 
 // seats reports whether a person may fill a seat of any stage now.
 func (w Standing) seats(a *Answering, p people.Person) bool {
-	return slices.ContainsFunc(a.StagesAt(w.Now), func(s policy.Stage) bool { return p.Fills(s) })
+	return slices.ContainsFunc(a.OptionsAt(w.Now), func(stages []policy.Stage) bool {
+		return slices.ContainsFunc(stages, p.Fills)
+	})
 }
 
 // waitsFor reports whether a person would fill an empty seat.
@@ -124,9 +149,12 @@ func (w Standing) waitsFor(a *Answering, p people.Person) bool {
 	if slices.Contains(a.Answered, p.ID) {
 		return false
 	}
-	stages, approvers := a.StagesAt(w.Now), w.Counted(a)
+	approvers := w.Counted(a)
+	more := append(slices.Clip(approvers), p)
 
-	return seated(people.Seat(stages, append(approvers, p))) > seated(people.Seat(stages, approvers))
+	return slices.ContainsFunc(a.OptionsAt(w.Now), func(stages []policy.Stage) bool {
+		return seated(people.Seat(stages, more)) > seated(people.Seat(stages, approvers))
+	})
 }
 
 func seated(seatings []people.Seating, _ bool) int {
@@ -154,5 +182,24 @@ func (w Standing) Counted(a *Answering) []people.Person {
 // Met reports whether different people who are in the groups now fill every seat, and returns the
 // assignment.
 func (w Standing) Met(a *Answering) ([]people.Seating, bool) {
-	return people.Seat(a.StagesAt(w.Now), w.Counted(a))
+	_, seatings, met := w.Nearest(a)
+	return seatings, met
+}
+
+// Nearest returns the stages that Met assigns people to. If there are alternatives, it is the first
+// list of stages with the fewest empty seats.
+func (w Standing) Nearest(a *Answering) (stages []policy.Stage, seatings []people.Seating, met bool) {
+	least, approvers := -1, w.Counted(a)
+	for _, option := range a.OptionsAt(w.Now) {
+		filled, all := people.Seat(option, approvers)
+		empty := 0
+		for _, s := range filled {
+			empty += s.Missing
+		}
+		if least < 0 || empty < least {
+			least, stages, seatings, met = empty, option, filled, all
+		}
+	}
+
+	return stages, seatings, met
 }

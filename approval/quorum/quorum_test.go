@@ -287,7 +287,7 @@ func TestStages(t *testing.T) {
 		{[]policy.Stage{Anyone(), risk}, true, 4},
 	} {
 		got := 0
-		for _, s := range Stages(tt.required, tt.unknown) {
+		for _, s := range Stages(tt.required, nil, tt.unknown) {
 			got += s.People
 		}
 		if got != tt.want {

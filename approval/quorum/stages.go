@@ -1,8 +1,6 @@
 package quorum
 
 import (
-	"slices"
-
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -14,17 +12,17 @@ func IsAnyone(stages []policy.Stage) bool {
 	return len(stages) == 1 && stages[0].Group == "" && stages[0].People == 1
 }
 
-// Stages returns the stages that an approval needs: those of the rules, or Anyone. If the directory
-// does not contain the principal, one more person is needed, because the principal could be one of
-// the approvers.
-func Stages(required []policy.Stage, unknownPrincipal bool) []policy.Stage {
-	if len(required) == 0 {
+// Stages returns the stages that an approval needs: those of the rules, or Anyone if there are no
+// alternatives either. If the directory does not contain the principal, one more person is needed,
+// because the principal could be one of the approvers.
+func Stages(required []policy.Stage, anyOf []policy.AnyOf, unknownPrincipal bool) []policy.Stage {
+	if len(required)+len(anyOf) == 0 {
 		required = []policy.Stage{Anyone()}
 	}
 	switch {
 	case !unknownPrincipal:
-		return slices.Clone(required)
-	case IsAnyone(required):
+		return append([]policy.Stage{}, required...)
+	case IsAnyone(required) && len(anyOf) == 0:
 		return []policy.Stage{{Group: "", People: 2}}
 	}
 

@@ -68,7 +68,7 @@ func (t *tenant) shortStages(ctx context.Context, dir approval.Directory) (out [
 			if p.Rules[i].Approval == nil {
 				continue
 			}
-			short, err := people.FindShortages(p.Rules[i].Require.Stages, nil, members)
+			short, err := approval.ShortagesOf(p.Rules[i].Require.Stages, p.Rules[i].Require.AnyOf, nil, members)
 			if err != nil {
 				return out, fmt.Errorf("policy %s, rule %s: %w", p.Ref, p.Rules[i].ID, err)
 			}
@@ -113,11 +113,11 @@ func (t *tenant) shortOfOwners(
 					continue
 				}
 				seen[key] = true
-				stages := gate.Require.Stages
-				if all, err := people.FindShortages(stages, nil, members); err != nil || len(all) > 0 {
+				stages, anyOf := gate.Require.Stages, gate.Require.AnyOf
+				if all, err := approval.ShortagesOf(stages, anyOf, nil, members); err != nil || len(all) > 0 {
 					continue // shortStages reports it
 				}
-				short, err := people.FindShortages(stages, owners, members)
+				short, err := approval.ShortagesOf(stages, anyOf, owners, members)
 				if err != nil {
 					return out, fmt.Errorf("policy %s, rule %s: %w", gate.Policy, gate.Rule, err)
 				}

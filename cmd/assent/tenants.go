@@ -115,7 +115,11 @@ func groupsOf(dirs []string) []string {
 	names := map[string]bool{}
 	for _, p := range policiesOf(dirs) {
 		for i := range p.Rules {
-			for _, stage := range p.Rules[i].Require.Stages {
+			stages := slices.Clone(p.Rules[i].Require.Stages)
+			for _, alternatives := range p.Rules[i].Require.AnyOf {
+				stages = append(stages, slices.Concat(alternatives...)...)
+			}
+			for _, stage := range stages {
 				names[stage.Group] = true
 			}
 			for _, e := range p.Rules[i].Require.Escalate {

@@ -43,6 +43,9 @@ func samples() map[string][3]string {
 		"Grants.Session":     {"session", "grants: {session: true, max_uses: 9}", "grants: {max_uses: 9}"},
 		"Grants.MaxAge":      {"max_age", "grants: {max_age: 10m, max_uses: 9}", "grants: {max_uses: 9}"},
 		"Grants.MaxUses":     {"max_uses", "grants: {max_age: 10m, max_uses: 9}", "grants: {max_age: 10m}"},
+		"AnyOf":              {"any_of", "any_of: [[{group: risk}], [{group: ops, people: 2}]]", ""},
+		"Reason.Required":    {"required", "reason: required", ""},
+		"Reason.Patterns":    {"pattern", "reason: {pattern: a}", "reason: required"},
 		"Grants.Bounds.Path": {"path", "", "grants: {bounds: [{path: amount, kind: at_most}]}"},
 		"Grants.Bounds.Kind": {
 			"kind", "grants: {bounds: [{path: amount, kind: at_most}]}",
@@ -113,7 +116,7 @@ func rule(require string) string {
 	if strings.HasPrefix(require, "within") {
 		other = "stages: [{group: risk}]"
 	}
-	return "schema_version: \"1.0.0\"\npolicy_ref: acme.parts\napplies: implicit\nrules:\n  - id: part\n" +
+	return "schema_version: \"1.1.0\"\npolicy_ref: acme.parts\napplies: implicit\nrules:\n  - id: part\n" +
 		"    approval: true\n    require:\n      " + require + "\n      " + other + "\n"
 }
 
@@ -337,6 +340,12 @@ func shownAs() map[string][]string {
 		"Grants.Bounds.Kind" + list:                nil,
 		"Arguments.Redact" + list:                  nil,
 		"Arguments.ForbidHidden" + list:            nil,
+		"Reason.Required server/inbox/*.go":        {"NeedReason"},
+		"Reason.Required cmd/internal/answer/*.go": {"ReasonWords"},
+		"Reason.Required" + list:                   {"Reason"},
+		"Reason.Patterns server/inbox/*.go":        {"NeedReason"},
+		"Reason.Patterns cmd/internal/answer/*.go": {"ReasonWords"},
+		"Reason.Patterns" + list:                   {"Reason"},
 	}
 }
 

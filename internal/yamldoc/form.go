@@ -17,6 +17,7 @@ type Form struct {
 	Foreign     func(root *Node) diag.Finding
 	Unsupported string // rule for an unknown major version
 	Newer       string // rule for a newer minor version
+	Minor       int    // the newest minor version that is known
 }
 
 // Read reads a document of this form. The document is nil if a finding stops the load. A
@@ -63,21 +64,40 @@ func (f Form) Version(root *Node) []diag.Finding {
 	if len(parts) != 3 {
 		return nil
 	}
-	switch major, minor := strings.TrimLeft(parts[0], "0"), strings.TrimLeft(parts[1], "0"); {
+	known := fmt.Sprintf("1.%d", f.Minor)
+	switch major := strings.TrimLeft(parts[0], "0"); {
 	case major != "1":
 		message := fmt.Sprintf("schema_version %s is of a major version that assent does not know", n.Text)
-		return []diag.Finding{Stop(f.Unsupported, n.Range, message, `"1.0.0"`)}
-	case minor != "":
+		return []diag.Finding{Stop(f.Unsupported, n.Range, message, `"`+known+`.0"`)}
+	case AtLeastMinor(root, f.Minor+1):
 		message := fmt.Sprintf(
-			"schema_version %s is newer than 1.0; a field that it adds is refused as unknown",
-			n.Text,
+			"schema_version %s is newer than %s; a field that it adds is refused as unknown",
+			n.Text, known,
 		)
 		return []diag.Finding{
-			Warn(f.Newer, n.Range, message, `"1.0.0", or an assent that knows the newer version`),
+			Warn(f.Newer, n.Range, message, `"`+known+`.0", or an assent that knows the newer version`),
 		}
 	}
 
 	return nil
+}
+
+// AtLeastMinor reports whether the schema_version of a document is 1.N.z, where N is at least the
+// given minor version.
+func AtLeastMinor(root *Node, minor int) bool {
+	n := root.Get("schema_version")
+	if n == nil || n.Kind != String {
+		return false
+	}
+	parts := strings.Split(n.Text, ".")
+	if len(parts) != 3 || strings.TrimLeft(parts[0], "0") != "1" || strings.Trim(parts[1], "0123456789") != "" {
+		return false
+	}
+	text, least := strings.TrimLeft(parts[1], "0"), strconv.Itoa(minor)
+	if len(text) != len(least) {
+		return len(text) > len(least) || minor == 0
+	}
+	return text >= least
 }
 
 // Fill decodes a node that has passed its JSON Schema into the value that a pointer points to.

@@ -137,7 +137,12 @@ func (s *search) condition(g *resolve.Gate) {
 	for i := range g.When.Groups {
 		var one conjunction
 		var held []condition.Matcher
+		one.held = condition.True
 		for _, m := range g.When.Groups[i].Matchers {
+			if m.Time != nil {
+				one.held = min(one.held, m.Time.Truth(s.call.At))
+				continue
+			}
 			places, _ := condition.Places(s.use, m.Key)
 			if len(places) == 0 || s.use != condition.Delegation && g.Use == condition.Delegation {
 				held = append(held, m)
@@ -149,7 +154,7 @@ func (s *search) condition(g *resolve.Gate) {
 			}
 		}
 
-		one.held = s.truth(g.Use, held)
+		one.held = min(one.held, s.truth(g.Use, held))
 		s.groups = append(s.groups, one)
 	}
 }

@@ -6,6 +6,8 @@ package listing
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -232,13 +234,24 @@ func rowOf(target string, g *resolve.Gate) Row {
 func when(g *resolve.Gate) string {
 	var parts []string
 	for _, hint := range g.Annotations() {
-		part := hint + " is " + strconv.FormatBool(g.Hint(hint))
-		if assumed, known := policy.DefaultHint(hint); !known || assumed == g.Hint(hint) {
+		wanted, required := g.Hint(hint)
+		if !required {
+			continue
+		}
+		part := hint + " is " + strconv.FormatBool(wanted)
+		if assumed, known := policy.DefaultHint(hint); !known || assumed == wanted {
 			part += " or not told"
 		}
 		parts = append(parts, part)
 	}
 
+	if except := g.Excepted(); except != nil {
+		var all []string
+		for _, hint := range slices.Sorted(maps.Keys(except)) {
+			all = append(all, hint+" "+strconv.FormatBool(except[hint]))
+		}
+		parts = append(parts, "the call is not one with "+strings.Join(all, " and "))
+	}
 	if g.When != nil {
 		parts = append(parts, Condition(g.When))
 	}
@@ -265,6 +278,14 @@ func group(g *condition.Group) string {
 	var tests []string
 	for i := range g.Matchers {
 		m := &g.Matchers[i]
+		if m.Takes || m.Time != nil {
+			words := m.Key + " is given"
+			if m.Time != nil {
+				words = m.Time.String()
+			}
+			tests = append(tests, words)
+			continue
+		}
 		for j := range m.Tests {
 			tests = append(tests, m.Key+" "+test(&m.Tests[j]))
 		}
@@ -301,12 +322,18 @@ func test(t *condition.Test) string {
 
 // People says who must approve.
 func People(r *policy.Require) string {
-	if len(r.Stages) == 0 {
-		return "one approver"
-	}
 	var out []string
 	for _, s := range r.Stages {
 		out = append(out, fmt.Sprintf("%d of %s", s.People, s.Group))
+	}
+	for _, alternatives := range r.AnyOf {
+		out = append(out, "("+alternatives.String()+")")
+	}
+	if len(out) == 0 {
+		out = []string{"one approver"}
+	}
+	if !r.Reason.IsZero() {
+		out = append(out, r.Reason.String())
 	}
 	return strings.Join(out, " and ")
 }

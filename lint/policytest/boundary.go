@@ -211,11 +211,21 @@ func (g *maker) vary(doc value.Value, groups []condition.Group) {
 	for i := range groups {
 		for j := range groups[i].Matchers {
 			m := &groups[i].Matchers[j]
-			places, _ := condition.Places(g.use, m.Key)
+			if m.Time != nil {
+				for _, v := range []value.Value{{Kind: value.Bool, Bool: true}, {Kind: value.Bool}, {}} {
+					next := without(clone(doc), "parent.time")
+					if v.Kind != value.Absent {
+						set(&next, condition.TimePlace(m.Time), v)
+					}
+					g.add(next, m.Time.String()+" "+shown(v))
+				}
+				continue
+			}
+			places, values := g.places(m), g.values(m)
 			if len(places) == 0 {
 				continue
 			}
-			for _, v := range g.values(m) {
+			for _, v := range values {
 				next := clone(doc)
 				for _, place := range places[:len(places)-1] {
 					set(&next, place, value.Value{})
@@ -225,6 +235,15 @@ func (g *maker) vary(doc value.Value, groups []condition.Group) {
 			}
 		}
 	}
+}
+
+// places returns the places that a matcher reads.
+func (g *maker) places(m *condition.Matcher) [][]string {
+	if m.Takes {
+		return [][]string{{m.Key}}
+	}
+	places, _ := condition.Places(g.use, m.Key)
+	return places
 }
 
 // shown returns a value as the name of a test has it.
@@ -243,6 +262,13 @@ func shown(v value.Value) string {
 // add makes a call of a document of the use.
 func (g *maker) add(doc value.Value, name string) {
 	c := g.target
+	at, _, known := condition.Moment(doc)
+	if !known {
+		g.open = cmp.Or(g.open, openHard)
+		return
+	}
+	c.At = at
+	doc = without(doc, "parent.time")
 	args, parent := doc, value.Value{Kind: value.Object}
 	if g.use == condition.Delegation {
 		args = value.Value{}
@@ -266,7 +292,7 @@ func (g *maker) add(doc value.Value, name string) {
 	if g.built.unoffered(&c, nil, false) != "" {
 		return
 	}
-	key := string(c.Args) + "\x00" + string(c.ParentInput)
+	key := string(c.Args) + "\x00" + string(c.ParentInput) + "\x00" + c.At.String()
 	switch {
 	case g.seen[key]:
 	case len(g.out) == mostCalls:
@@ -296,8 +322,7 @@ func (g *maker) values(m *condition.Matcher) []value.Value {
 		g.analyzer.Satisfiable, g.analyzer.CanBeFalse,
 	} {
 		if can, doc := find(one); can == condition.Yes {
-			places, _ := condition.Places(g.use, m.Key)
-			out = append(out, found(doc, places))
+			out = append(out, found(doc, g.places(m)))
 		}
 	}
 

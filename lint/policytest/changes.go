@@ -148,6 +148,10 @@ func (c *changes) condition(n *yamldoc.Node) {
 	}
 
 	for _, g := range groups {
+		if at := g.Get("time"); at != nil {
+			c.drop(at, "time")
+			c.anything("time", at)
+		}
 		match := g.Get("args_match")
 		if match == nil {
 			continue
@@ -287,6 +291,13 @@ func (c *changes) rule(r *yamldoc.Node) {
 	}
 	approval, deny := r.Get("approval"), r.Get("deny")
 	c.approval(approval, false)
+	if when := r.Get("when"); when != nil {
+		c.drop(when, "when")
+		c.condition(when)
+	}
+	if unknown := r.Get("unknown"); unknown != nil {
+		c.drop(unknown, "unknown: "+unknown.Text)
+	}
 	switch {
 	case approval != nil && deny != nil:
 		c.drop(deny, "deny")
@@ -295,7 +306,7 @@ func (c *changes) rule(r *yamldoc.Node) {
 		asks := *r
 		asks.Fields = slices.DeleteFunc(
 			slices.Clone(r.Fields),
-			func(f yamldoc.Field) bool { return f.Key == key },
+			func(f yamldoc.Field) bool { return f.Key == key || f.Key.Text == "unknown" },
 		)
 		asks.Fields = append(asks.Fields, yamldoc.Field{Key: str("approval"), Value: boolean(true)})
 		c.change(r, &asks, "deny becomes approval: true")
@@ -324,6 +335,8 @@ func (c *changes) match(m *yamldoc.Node) {
 				c.operand(hint.Value)
 				c.drop(hint.Value, "the annotation "+hint.Key.Text)
 			}
+		case "except":
+			c.match(f.Value)
 		default:
 			c.globs(f.Value)
 		}

@@ -73,35 +73,44 @@ func (c *Coverage) declare(b *Built) {
 	c.sem = b.Semantics
 	for _, a := range b.Agents {
 		for _, g := range gates(a) {
-			c.rule(a.File, g.name, g.approval.Range, g.use, g.approval)
+			if g.approval.Form != schema.Never {
+				c.rule(a.File, g.name, g.approval.Range, g.use, conditionOf(g.approval))
+			}
 		}
 	}
 	for _, p := range b.Policies {
 		for i := range p.Rules {
 			r := &p.Rules[i]
-			c.rule(p.File, p.Ref+" "+r.ID, r.Range, lint.UseOf(&r.Match), r.Approval)
+			e := r.Condition()
+			if r.Denies {
+				e = r.When
+			}
+			if len(r.Match.Takes) > 0 {
+				e = condition.And(condition.Takes(r.Match.Takes), e)
+			}
+			c.rule(p.File, p.Ref+" "+r.ID, r.Range, lint.UseOf(&r.Match), e)
 		}
 	}
 }
 
 // rule adds a rule with the parts of its condition. It sets no goal that no call can reach,
-// according to the analyser.
-func (c *Coverage) rule(file, name string, at diag.Range, use condition.Use, ap *schema.Approval) {
+// according to the analyser. The condition is nil if the rule has none.
+func (c *Coverage) rule(file, name string, at diag.Range, use condition.Use, e *condition.Expr) {
 	key := partKey{file: file, at: at.Start, level: "rule"}
-	if c.index[key] != nil || ap != nil && ap.Form == schema.Never {
+	if c.index[key] != nil {
 		return
 	}
-	if ap == nil || ap.Form != schema.Conditional || ap.Condition == nil {
+	if e == nil {
 		c.part(key, name, at, []string{seenTrue})
 		return
 	}
 
-	c.part(key, name, at, c.goals(use, ap.Condition))
-	for i := range ap.Condition.Groups {
-		g := &ap.Condition.Groups[i]
+	c.part(key, name, at, c.goals(use, e))
+	for i := range e.Groups {
+		g := &e.Groups[i]
 		key.level, key.group = "group", i
 		goals := c.goals(use, &condition.Expr{Groups: []condition.Group{*g}})
-		if len(ap.Condition.Groups) > 1 {
+		if len(e.Groups) > 1 {
 			goals = append(goals, seenAlone)
 		}
 		c.part(key, fmt.Sprintf("%s, group %d", name, i+1), g.Range, goals)
@@ -119,6 +128,13 @@ func (c *Coverage) rule(file, name string, at diag.Range, use condition.Use, ap 
 	}
 }
 
+func conditionOf(ap *schema.Approval) *condition.Expr {
+	if ap.Form != schema.Conditional {
+		return nil
+	}
+	return ap.Condition
+}
+
 func (c *Coverage) part(key partKey, name string, at diag.Range, goals []string) {
 	p := &Part{
 		Level: key.level,
@@ -134,6 +150,12 @@ func (c *Coverage) part(key partKey, name string, at diag.Range, goals []string)
 
 // describe returns a matcher as written in a file.
 func describe(m *condition.Matcher) string {
+	switch {
+	case m.Takes:
+		return m.Key + " is given"
+	case m.Time != nil:
+		return m.Time.String()
+	}
 	tests := make([]string, len(m.Tests))
 	for i := range m.Tests {
 		tests[i] = m.Tests[i].String()

@@ -94,6 +94,7 @@ type Vote struct {
 	Person  string        `doc:"person"`
 	Vote    string        `doc:"vote"`    // approve or deny
 	After   time.Duration `doc:"after"`   // since the call was asked
+	Reason  string        `doc:"reason"`  // the text that they give
 	Refused string        `doc:"refused"` // why it must not count; empty: it must
 	node    *yamldoc.Node
 }

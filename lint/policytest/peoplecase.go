@@ -19,6 +19,9 @@ import (
 // defaultToken is the token that asks unless the test sets another.
 const defaultToken = "runtime"
 
+// WhyReason refuses an approval without the reason that the rules require.
+const WhyReason = "the reason that the rules require is missing"
+
 // The outcomes of a request.
 const (
 	pending  = "pending"
@@ -44,6 +47,7 @@ type play struct {
 	decision resolve.Decision
 	request  quorum.Answering
 	calls    []policy.Escalation // whom escalation calls in
+	reason   policy.Reason       // that an approval needs
 	deadline quorum.Deadline     // Within 0: the service's own, which a test does not know
 	state    string
 	passed   []string // what time did
@@ -136,10 +140,11 @@ func (p *play) open() {
 	}
 	principal := t.Call.Principal
 	_, known, _ := quorum.Known(context.Background(), p.built.People, "", principal) // a file answers without fail
-	p.calls = required.Escalate
+	p.calls, p.reason = required.Escalate, required.Reason
 	p.request = quorum.Answering{
 		Agent:     meta.ID,
-		Stages:    quorum.Stages(required.Stages, principal != "" && !known),
+		Stages:    quorum.Stages(required.Stages, required.AnyOf, principal != "" && !known),
+		AnyOf:     required.AnyOf,
 		Principal: principal,
 		Tokens:    []string{cmp.Or(t.AskedBy.Token, defaultToken)},
 		Owners:    people.Owners(meta.Labels["owner"]),
@@ -168,6 +173,8 @@ func (p *play) vote(i int, v *Vote) {
 	why := ""
 	if !e.Permits(v.Vote == "approve") {
 		why = e.Why
+	} else if v.Vote == "approve" && !p.reason.Accepts(v.Reason) {
+		why = WhyReason
 	}
 	p.refusal(what, v, why)
 	if why != "" {
@@ -229,7 +236,7 @@ func (p *play) missing() []string {
 	}
 	seatings := p.seatings
 	if seatings == nil {
-		seatings, _ = people.Seat(p.request.Stages, nil)
+		_, seatings, _ = quorum.Standing{Now: p.request.Asked}.Nearest(&p.request)
 	}
 	var out []string
 	for _, s := range seatings {

@@ -49,3 +49,26 @@ func TestWhatTimeDid(t *testing.T) {
 		}
 	}
 }
+
+// A vote without the reason that the rules require is refused, and one alternative is enough.
+func TestReasonsOfVotes(t *testing.T) {
+	const policy = "schema_version: \"1.1.0\"\npolicy_ref: acme.trades\nrules:\n" +
+		"  - {id: r, match: {targets: [trade]}, approval: true, require: {any_of: [[{group: risk, people: 2}], [{group: leads}]], " +
+		"reason: {pattern: OPS}}}\n"
+	files := testWorld(t, "policies/trades.policy.yaml", policy)
+	f, b := prepared(t, "x.test.yaml", []byte(`schema_version: "1.0.0"
+agent: desk.agf.yaml
+policies: [policies]
+people: people.yaml
+people_cases:
+  - name: reason
+    call: {kind: tool, tool: trade}
+    votes:
+      - {person: cy, vote: approve, refused: the reason that the rules require is missing}
+      - {person: cy, vote: approve, reason: OPS-1}
+    expect: {outcome: approved}
+`), files)
+	if r := f.Run(b, every)[0]; !r.Passed() {
+		t.Errorf("%+v", r.Failures)
+	}
+}

@@ -105,7 +105,10 @@ func hints(b *Built, c *resolve.Call) []map[string]bool {
 	for _, p := range b.Policies {
 		for i := range p.Rules {
 			m := &p.Rules[i].Match
-			if len(m.Annotations) == 0 || !m.Target(c.Kind, nameOf(c), c.Container()) {
+			if e := m.Except; e != nil && len(e.Annotations) > 0 {
+				out = append(out, e.Annotations)
+			}
+			if len(m.Annotations) == 0 || !m.Target(called(b, c)) {
 				continue
 			}
 			out = append(out, m.Annotations)
@@ -116,6 +119,18 @@ func hints(b *Built, c *resolve.Call) []map[string]bool {
 				}
 				out = append(out, other)
 			}
+		}
+	}
+
+	return out
+}
+
+// called returns what rules can match of a call.
+func called(b *Built, c *resolve.Call) policy.Called {
+	out := policy.Called{Kind: c.Kind, Target: nameOf(c), Server: c.Container()}
+	for _, s := range b.Plan.Agent().ActionSpace.MCPServers {
+		if c.Kind == resolve.MCPTool && s.Alias == c.Server {
+			out.ServerRef = s.ServerRef
 		}
 	}
 

@@ -147,9 +147,13 @@ func (r *Replay) weigh(b *batch, e *entry) {
 	if e.call == nil || e.err != nil {
 		return
 	}
-	e.new, e.spokeNew = spoken(b, r.opt.New, e.call)
+	b.timed = *e.call
+	if b.timed.At.IsZero() {
+		b.timed.At = e.when
+	}
+	e.new, e.spokeNew = spoken(b, r.opt.New, &b.timed)
 	if r.opt.Old != nil {
-		e.old, e.spokeOld = spoken(b, r.opt.Old, e.call)
+		e.old, e.spokeOld = spoken(b, r.opt.Old, &b.timed)
 		e.known = true
 	}
 }

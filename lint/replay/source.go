@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -51,7 +52,8 @@ type batch struct {
 	frames  []frame
 	entries []entry
 	spoke   []int
-	err     error // reading ended here
+	timed   resolve.Call // the call that is decided, at its time
+	err     error        // reading ended here
 	done    chan struct{}
 }
 

@@ -371,7 +371,11 @@ func (t *tally) gates(p *resolve.Plan, c *resolve.Call, at *target) []gate {
 		rule.File, rule.Line = g.File, g.Range.Start.Line
 		one := gate{Rule: rule}
 		if g.Require != nil {
-			for _, s := range g.Require.Stages {
+			stages := slices.Clone(g.Require.Stages)
+			for _, alternatives := range g.Require.AnyOf {
+				stages = append(stages, slices.Concat(alternatives...)...)
+			}
+			for _, s := range stages {
 				one.groups = append(one.groups, s.Group)
 			}
 			at.hides.Redact = distinct(append(at.hides.Redact, g.Require.Arguments.Redact...))

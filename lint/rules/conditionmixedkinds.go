@@ -12,7 +12,7 @@ import (
 // conditionMixedKinds reports policy conditions that meet calls of kinds that they can't test.
 func conditionMixedKinds(p *lint.Pass) {
 	for i := range p.Policy.Rules {
-		if r := &p.Policy.Rules[i]; !r.Denies && r.Approval != nil && r.Approval.Condition != nil {
+		if r := &p.Policy.Rules[i]; !r.Denies && r.Approval != nil && r.Condition() != nil {
 			judgeConditionMixedKinds(p, r)
 		}
 	}
@@ -65,13 +65,13 @@ func judgeConditionMixedKinds(p *lint.Pass, r *policy.Rule) {
 	all := sorts(&r.Match)
 	through := make([]condition.Verdict, len(all))
 	for i := range all {
-		through[i], _ = p.Analyzer(all[i].use).CanBeFalse(r.Approval.Condition)
+		through[i], _ = p.Analyzer(all[i].use).CanBeFalse(r.Condition())
 	}
 	if !slices.Contains(through, condition.Yes) {
 		return
 	}
 	for i, s := range all {
-		if m := unread(s.use, r.Approval.Condition); m != nil && through[i] == condition.No {
+		if m := unread(s.use, r.Condition()); m != nil && through[i] == condition.No {
 			p.Report(m.KeyRange, fmt.Sprintf(s.lacks, m.Key, r.ID), lint.Expected(s.instead))
 			return
 		}
@@ -82,7 +82,7 @@ func judgeConditionMixedKinds(p *lint.Pass, r *policy.Rule) {
 func unread(use condition.Use, e *condition.Expr) *condition.Matcher {
 	for _, g := range e.Groups {
 		for i := range g.Matchers {
-			if _, fault := condition.Places(use, g.Matchers[i].Key); fault != "" {
+			if _, fault := condition.Places(use, g.Matchers[i].Key); fault != "" && g.Matchers[i].Time == nil {
 				return &g.Matchers[i]
 			}
 		}

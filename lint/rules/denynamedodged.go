@@ -48,12 +48,14 @@ func denials(p *lint.Pass, s *schema.MCPServer) []denial {
 	for _, pol := range p.Policies() {
 		for i := range pol.Rules {
 			r := &pol.Rules[i]
-			if !r.Denies {
+			if !r.Denies || r.When != nil {
 				continue
 			}
 			for _, pattern := range r.Match.Targets {
 				name := strings.ReplaceAll(pattern, "*", "x")
-				if strings.Trim(pattern, "*") != "" && r.Match.Target(policy.MCPTool, name, s.Alias) {
+				if strings.Trim(pattern, "*") != "" && r.Match.Target(policy.Called{
+					Kind: policy.MCPTool, Target: name, Server: s.Alias, ServerRef: s.ServerRef,
+				}) {
 					all = append(all, denial{pol, r, name})
 				}
 			}

@@ -90,9 +90,22 @@ func governed(p *lint.Pass, t *catalog.Tool, kind policy.Kind, name, server stri
 	if t != nil && t.Hints.ReadOnly != nil {
 		hints["readOnlyHint"] = *t.Hints.ReadOnly
 	}
+	called := policy.Called{Kind: kind, Target: name, Server: server}
+	for i := range p.Agent.ActionSpace.MCPServers {
+		if s := &p.Agent.ActionSpace.MCPServers[i]; kind == policy.MCPTool && s.Alias == server {
+			called.ServerRef = s.ServerRef
+		}
+	}
+	excepted := func(r *policy.Rule, c policy.Called) bool {
+		e := r.Match.Except
+		if e == nil || len(e.Takes) > 0 || !e.Agents.Match(&p.Agent.Metadata) || !e.Match().Target(c) {
+			return false
+		}
+		return len(e.Annotations) == 0 || (server == "" || p.Trusts(server)) && e.Match().Annotated(hints, true)
+	}
 	for _, pol := range p.Policies() {
 		if slices.ContainsFunc(pol.Rules, func(r policy.Rule) bool {
-			return r.Match.Target(kind, name, server) && r.Match.Annotated(hints, p.Trusts(server))
+			return r.Match.Target(called) && r.Match.Annotated(hints, p.Trusts(server)) && !excepted(&r, called)
 		}) {
 			return true
 		}

@@ -12,7 +12,7 @@ import (
 func policyGroupUnknown(p *lint.Pass) {
 	known := p.People.Groups()
 	for _, asking := range p.Asking() {
-		for _, at := range asking.Stages {
+		for _, at := range slices.Concat(asking.Stages, asking.AnyOf) {
 			reportPolicyGroupUnknown(
 				p,
 				known,

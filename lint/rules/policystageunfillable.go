@@ -15,7 +15,8 @@ import (
 // the owners of an agent are excluded, and approvals without stages that only owners could give.
 func policyStageUnfillable(p *lint.Pass) {
 	for i := range p.Policy.Rules {
-		if r := &p.Policy.Rules[i]; r.Approval != nil && !r.Denies && len(r.Require.Stages) == 0 {
+		if r := &p.Policy.Rules[i]; r.Approval != nil && !r.Denies &&
+			len(r.Require.Stages)+len(r.Require.AnyOf) == 0 {
 			for _, m := range governedBy(p, r) {
 				if reportNobody(p, r.Approval.Range, &m) {
 					break
@@ -26,6 +27,7 @@ func policyStageUnfillable(p *lint.Pass) {
 	known := p.People.Groups()
 	for _, asking := range p.Asking() {
 		stages := asking.Rule.Require.Stages
+		reportAlternatives(p, &asking)
 		short := p.People.Short(stages, "", "")
 		agents := governedBy(p, asking.Rule)
 		for _, at := range asking.Stages {
@@ -53,6 +55,20 @@ func policyStageUnfillable(p *lint.Pass) {
 			}
 			p.Report(at.Range, text, more...)
 		}
+	}
+}
+
+// reportAlternatives reports a rule of which no alternative can be filled next to its stages.
+func reportAlternatives(p *lint.Pass, asking *lint.Asking) {
+	if len(asking.AnyOf) == 0 {
+		return
+	}
+	options, _ := policy.Options(asking.Rule.Require.Stages, asking.Rule.Require.AnyOf)
+	fills := func(stages []policy.Stage) bool { return len(p.People.Short(stages, "", "")) == 0 }
+	if !slices.ContainsFunc(options, fills) {
+		p.Report(asking.AnyOf[0].Range,
+			fmt.Sprintf("rule %s has no alternative that enough people can fill", asking.Rule.ID),
+			lint.Expected("fewer people, or more people in the groups"))
 	}
 }
 

@@ -55,7 +55,7 @@ func (g *Gateway) judge(ctx context.Context, r *record) (*judgment, string) {
 		return nil, "the rules could not be read; nothing was run"
 	}
 	j := &judgment{op: op, plan: plan, call: g.present(r, op)}
-	j.Decision = plan.Decide(j.call)
+	j.Decision = plan.DecideAt(j.call, g.now())
 	if j.Outcome == resolve.Deny {
 		return nil, "denied by the rules: " + j.Message
 	}

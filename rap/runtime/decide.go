@@ -52,7 +52,7 @@ func (r *Runtime) verdict(ctx context.Context, c *call) (hold.Verdict, error) {
 	}
 
 	call := r.planCall(c)
-	return hold.Verdict{Decision: plan.Decide(call), Call: call, Context: c.Part.Context}, nil
+	return hold.Verdict{Decision: plan.DecideAt(call, r.now()), Call: call, Context: c.Part.Context}, nil
 }
 
 // decide returns what has to happen before a call may be sent. It is called when the call

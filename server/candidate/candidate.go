@@ -93,7 +93,9 @@ func New(cfg Config) *Candidate {
 // Decided queues a call to be compared. It is called before the answer is sent, so it only
 // puts the call into the queue, or drops it if the queue is full.
 func (c *Candidate) Decided(live *approval.Compiled, call *resolve.Call, outcome resolve.Outcome) {
-	c.put(waiting{agent: live.Agent.ID, live: live, call: call, outcome: outcome})
+	timed := *call
+	timed.At = c.cfg.Now() // when it was decided, but for the moment since then
+	c.put(waiting{agent: live.Agent.ID, live: live, call: &timed, outcome: outcome})
 }
 
 // Denied queues a call that people denied.

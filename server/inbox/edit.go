@@ -23,6 +23,7 @@ type editPage struct {
 	Outcome    string
 	Grounds    []approval.Ground
 	Stages     []policy.Stage // stages of the edited call
+	AnyOf      []string       // lists of alternatives, in words
 	Changes    changeList
 	Docs       []document
 	Facts      []fact
@@ -142,7 +143,7 @@ func (v *visit) fillEdit(p *editPage, r *approval.Request, e *approval.Edited) {
 	p.Facts = facts(after)
 	p.Unseen = unseenOf(after)
 	p.Changes = v.showChanges(e.Changes, after.Arguments())
-	p.Grounds, p.Stages = after.Grounds(), after.Stages
+	p.Grounds, p.Stages, p.AnyOf = after.Grounds(), after.Stages, after.Alternatives()
 	whole := full(p.Docs)
 	switch {
 	case len(e.Changes) == 0:

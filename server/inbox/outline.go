@@ -40,6 +40,8 @@ type request struct {
 	Brief      bool      // too large; only the data of the list is shown
 	Mine       string    // the visitor's answer to the current revision
 	Missing    string    // who must still approve
+	AnyOf      []string  // lists of alternatives, in words; Stages are those that lack the fewest people
+	NeedReason string    // what the reason of an approval must be; empty if it needs none
 	By         string    // who caused the state, and their reason
 	Reason     string
 }
@@ -121,6 +123,8 @@ func (v *visit) outline(r *approval.Request) (request, error) {
 		Pending:    r.State == approval.Pending,
 		Hints:      hints(r, v.looks),
 		Reason:     r.Reason,
+		AnyOf:      r.Alternatives(),
+		NeedReason: r.NeedsReason.String(),
 		Question:   v.questionBrief(r),
 	}
 	c.By = v.called(r.By)

@@ -167,6 +167,11 @@ func Groups(q *approval.Request) []string {
 	for _, s := range q.Stages {
 		all = append(all, s.Group)
 	}
+	for _, alternatives := range q.AnyOf {
+		for _, s := range slices.Concat(alternatives...) {
+			all = append(all, s.Group)
+		}
+	}
 	for _, g := range append(all, q.Called...) {
 		if !slices.Contains(out, g) {
 			out = append(out, g)

@@ -431,6 +431,9 @@ type Agents struct {
 	Undeclared string `json:"undeclared,omitempty"`
 }
 
+// AnyOf lists of alternatives, each a list of stages: one alternative of every list must be filled, next to `stages`
+type AnyOf = []policy.AnyOf
+
 // AskBody defines model for AskBody.
 type AskBody struct {
 	// Call the call during which it is asked; absent where the agent asks by itself
@@ -947,6 +950,9 @@ type Reason = resolve.Reason
 type ReasonBody struct {
 	Reason string `json:"reason,omitempty"`
 }
+
+// ReasonRule the reason that an approval needs
+type ReasonRule = policy.Reason
 
 // RecordedCall A call as it stands in a request. `args` is the exact text that was sent; run it byte for byte.
 type RecordedCall = resolve.Call

@@ -1544,6 +1544,17 @@ export interface components {
                  */
                 approve_hidden: boolean;
             };
+            any_of?: components["schemas"]["AnyOf"];
+            reason?: components["schemas"]["ReasonRule"];
+        };
+        /** @description lists of alternatives, each a list of stages: one alternative of every list must be filled, next to `stages` */
+        AnyOf: components["schemas"]["Stage"][][][];
+        /** @description the reason that an approval needs */
+        ReasonRule: "required" | {
+            /** @description RE2 expression that the reason must match */
+            pattern?: string;
+            /** @description several of them, all of which it must match */
+            patterns?: string[];
         };
         /** @description What standing approvals may come out of a request. */
         GrantLimits: ("forbid" | "session") | {
@@ -1635,6 +1646,8 @@ export interface components {
             /** @description what was asked, and every edit since; the last one is what may run */
             revisions: components["schemas"]["Revision"][];
             stages: components["schemas"]["Stage"][] | null;
+            any_of?: components["schemas"]["AnyOf"];
+            needs_reason?: components["schemas"]["ReasonRule"];
             /** @enum {string} */
             on_timeout: "" | "deny" | "escalate" | "approve";
             /**
@@ -1883,6 +1896,7 @@ export interface components {
             }[] | null;
             /** @description what the approval fulfilled */
             stages: components["schemas"]["Stage"][] | null;
+            any_of?: components["schemas"]["AnyOf"];
             /** Format: date-time */
             expires: string;
             max_uses: number;
@@ -2585,6 +2599,8 @@ export type Opened = components['schemas']['Opened'];
 export type Decision = components['schemas']['Decision'];
 export type Reason = components['schemas']['Reason'];
 export type Require = components['schemas']['Require'];
+export type AnyOf = components['schemas']['AnyOf'];
+export type ReasonRule = components['schemas']['ReasonRule'];
 export type GrantLimits = components['schemas']['GrantLimits'];
 export type Stage = components['schemas']['Stage'];
 export type State = components['schemas']['State'];

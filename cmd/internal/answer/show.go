@@ -245,8 +245,14 @@ func (s *view) needs(r *approval.Request) {
 	for _, stage := range r.Stages {
 		s.Printf("  %s\n", stageText(stage))
 	}
-	if len(r.Stages) == 0 {
+	if len(r.Stages)+len(r.AnyOf) == 0 {
 		s.Printf("  1 approver\n")
+	}
+	for _, alternatives := range r.Alternatives() {
+		s.Printf("  %s\n", alternatives)
+	}
+	if reason := r.ReasonWords(); reason != "" {
+		s.Printf("  %s\n", reason)
 	}
 	for _, c := range r.CallsIn() {
 		s.Printf("  %s\n", c.String())

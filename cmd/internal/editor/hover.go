@@ -119,7 +119,10 @@ func group(g *condition.Group) string {
 
 // matcher describes the tests of one argument.
 func matcher(m *condition.Matcher) (all []string) {
-	if len(m.Tests) == 0 {
+	switch {
+	case m.Time != nil:
+		return []string{"the call is " + m.Time.String()}
+	case len(m.Tests) == 0:
 		return []string{m.Key + " is anything"}
 	}
 	for i := range m.Tests {

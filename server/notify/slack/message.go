@@ -236,6 +236,17 @@ func needs(r *approval.Request) string {
 		}
 		stages = append(stages, fmt.Sprintf("%d of %s", s.People, group))
 	}
+	for _, alternatives := range r.AnyOf {
+		var all []string
+		for _, alternative := range alternatives {
+			var one []string
+			for _, s := range alternative {
+				one = append(one, fmt.Sprintf("%d of %s", s.People, short(s.Group)))
+			}
+			all = append(all, strings.Join(one, " and "))
+		}
+		stages = append(stages, "("+strings.Join(all, ", or ")+")")
+	}
 
 	return fmt.Sprintf("Needs: %s. Approvals so far: %d", listed(stages, 8), len(approvers(r)))
 }

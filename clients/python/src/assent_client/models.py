@@ -125,6 +125,14 @@ class Arguments(BaseModel):
     )
 
 
+class ReasonRule1(BaseModel):
+    model_config = ConfigDict(
+        extra="allow",
+    )
+    pattern: Annotated[str | None, Field(description="RE2 expression that the reason must match")] = None
+    patterns: Annotated[list[str] | None, Field(description="several of them, all of which it must match")] = None
+
+
 class StandIn(BaseModel):
     model_config = ConfigDict(
         extra="allow",
@@ -414,6 +422,12 @@ class Grant(BaseModel):
         ),
     ]
     stages: Annotated[list[Stage] | None, Field(description="what the approval fulfilled")]
+    any_of: Annotated[
+        list[list[list[Stage]]] | None,
+        Field(
+            description="lists of alternatives, each a list of stages: one alternative of every list must be filled, next to `stages`"
+        ),
+    ] = None
     expires: AwareDatetime
     max_uses: int
     uses: int
@@ -437,6 +451,15 @@ class Require(BaseModel):
         Any | GrantLimits1 | None, Field(description="What standing approvals may come out of a request.")
     ] = None
     arguments: Literal["full"] | Arguments
+    any_of: Annotated[
+        list[list[list[Stage]]] | None,
+        Field(
+            description="lists of alternatives, each a list of stages: one alternative of every list must be filled, next to `stages`"
+        ),
+    ] = None
+    reason: Annotated[
+        Literal["required"] | ReasonRule1 | None, Field(description="the reason that an approval needs")
+    ] = None
 
 
 class Decision(BaseModel):
@@ -529,6 +552,15 @@ class Request(BaseModel):
         Field(description="what was asked, and every edit since; the last one is what may run", min_length=1),
     ]
     stages: list[Stage] | None
+    any_of: Annotated[
+        list[list[list[Stage]]] | None,
+        Field(
+            description="lists of alternatives, each a list of stages: one alternative of every list must be filled, next to `stages`"
+        ),
+    ] = None
+    needs_reason: Annotated[
+        Literal["required"] | ReasonRule1 | None, Field(description="the reason that an approval needs")
+    ] = None
     on_timeout: str
     within: Annotated[int | None, Field(description="from opening to the first deadline, in nanoseconds")] = None
     ladder: Annotated[list[LadderItem] | None, Field(description="reminders and escalations still to come")] = None
