@@ -65,10 +65,10 @@ func enumerate(list []string, between string) string {
 
 // words describes a domain of the argument with a name.
 func (d domain) words(name string) string {
-	if d.atoms == allAtoms&^atomAbsent && d.numbers.full() && d.texts.full() {
+	if d.atoms == allAtoms&^atomAbsent && d.compounds == nil && d.numbers.full() && d.texts.full() {
 		return name + " is given"
 	}
-	if d.atoms == allAtoms {
+	if d.atoms == allAtoms && d.compounds == nil {
 		switch {
 		case d.texts.full() && d.numbers.empty():
 			return name + " is no number"
@@ -88,10 +88,21 @@ func (d domain) words(name string) string {
 	if !d.texts.empty() {
 		parts = append(parts, d.texts.words(name))
 	}
-	if atoms := d.atoms.words(); atoms != "" {
+	if d.compounds != nil {
+		parts = append(parts, d.compounds.words(name))
+	}
+	if atoms := d.withoutCompounds().words(); atoms != "" {
 		parts = append(parts, name+" is "+atoms)
 	}
 	return strings.Join(parts, " or ")
+}
+
+// withoutCompounds returns the atoms without the one that compounds describes.
+func (d *domain) withoutCompounds() atoms {
+	if d.compounds != nil {
+		return d.atoms &^ atomCompound
+	}
+	return d.atoms
 }
 
 // words lists the atoms in the form in which they follow the word "is".
@@ -195,6 +206,10 @@ func (a *texts) words(name string) string {
 	}
 
 	for _, l := range a.pats {
+		if l.pat.named[0] != "" {
+			list = append(list, name+" "+l.pat.named[index(l.not)])
+			continue
+		}
 		verb := " matches "
 		if l.not {
 			verb = " is a text that does not match "

@@ -167,7 +167,7 @@ func homeMade(key string) string {
 // shape checks every value against the JSON Schema. If the author's intention is known, a specific
 // finding replaces the schema's general one.
 func (r *reader) shape(root *yamldoc.Node) {
-	own, excused := mistakes(root), followUps(root)
+	own, excused := append(mistakes(root), r.newerOperators(root)...), followUps(root)
 	taken := map[diag.Position]bool{}
 	for _, f := range own {
 		taken[f.Range.Start] = true
@@ -182,6 +182,18 @@ func (r *reader) shape(root *yamldoc.Node) {
 	if !yamldoc.Stops(r.findings) {
 		r.add(violations...)
 	}
+}
+
+// newerOperators reports operators of version 1.1 in a policy of version 1.0.
+func (r *reader) newerOperators(root *yamldoc.Node) []diag.Finding {
+	if r.operators == condition.Policy11 {
+		return nil
+	}
+	var found []diag.Finding
+	for _, rule := range items(root.Get("rules")) {
+		found = append(found, schema.NewerOperators(rule.Get("approval").Get("condition"), needs11)...)
+	}
+	return found
 }
 
 // digest returns the digest of the canonical form of the content, so comments, quotes and line ends
