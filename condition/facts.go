@@ -24,8 +24,8 @@ type family interface {
 type textCell struct {
 	sample   string // a text of the cell
 	known    bool   // whether sample is one; otherwise no text as long as the cell's is tried
-	certain  []texts
-	possible texts
+	certain  func() []texts
+	possible func() texts
 	holds    func(*fact) bool // used instead of the sample if that is not known
 }
 
@@ -73,7 +73,10 @@ func (a *texts) pickByFacts(list []*pattern, e *effort) (string, Verdict) {
 		}
 	}
 
-	chosen := []textCell{{possible: allTexts(true), certain: []texts{allTexts(true)}}}
+	chosen := []textCell{{
+		possible: func() texts { return allTexts(true) },
+		certain:  func() []texts { return []texts{allTexts(true)} },
+	}}
 	kept := []map[string]bool{{}}
 	for _, f := range families {
 		var own []*pattern
@@ -126,13 +129,20 @@ func (c *textCell) has(p *pattern) bool {
 
 // and returns the cell of texts that are in two cells of different families.
 func (c *textCell) and(d *textCell) textCell {
-	both := textCell{sample: d.sample, known: d.known, possible: c.possible.and(d.possible)}
-	for _, s := range c.certain {
-		for _, t := range d.certain {
-			both.certain = append(both.certain, s.and(t))
-		}
+	return textCell{
+		sample:   d.sample,
+		known:    d.known,
+		possible: func() texts { return c.possible().and(d.possible()) },
+		certain: func() []texts {
+			var both []texts
+			for _, s := range c.certain() {
+				for _, t := range d.certain() {
+					both = append(both, s.and(t))
+				}
+			}
+			return both
+		},
 	}
-	return both
 }
 
 // pickIn looks for a string of the set in one cell.
@@ -144,13 +154,13 @@ func (a *texts) pickIn(c *textCell, holds map[string]bool, e *effort) (string, V
 	if c.known && a.has(c.sample) {
 		return c.sample, Yes
 	}
-	for _, certain := range c.certain {
+	for _, certain := range c.certain() {
 		within := rest.and(certain)
 		if s, found := within.search(e); found == Yes && a.has(s) {
 			return s, Yes
 		}
 	}
-	possible := rest.and(c.possible)
+	possible := rest.and(c.possible())
 	if possible.empty() {
 		return "", No
 	}
@@ -160,9 +170,13 @@ func (a *texts) pickIn(c *textCell, holds map[string]bool, e *effort) (string, V
 	return "", Undecided
 }
 
-// certainly returns the sets of texts that match expressions of the code, as seen raw. An
-// expression that is too large is left out.
-func certainly(sources ...string) []texts {
+// certainly returns a function for the sets of texts that match expressions of the code, as seen raw.
+// It leaves out an expression that is too large.
+func certainly(sources ...string) func() []texts {
+	return func() []texts { return regular(sources) }
+}
+
+func regular(sources []string) []texts {
 	var list []texts
 	for _, source := range sources {
 		if p, err := newPattern(source, Semantics{Trim: RawOnly}); err == nil {
@@ -172,15 +186,17 @@ func certainly(sources ...string) []texts {
 	return list
 }
 
-// possibly returns the texts that match an expression of the code, as seen raw, and none of others.
-// An expression that is too large is left out.
-func possibly(source string, but ...string) texts {
-	all := allTexts(true)
-	for _, s := range certainly(source) {
-		all = all.and(s)
+// possibly returns a function for the texts that match an expression of the code, as seen raw, and
+// none of others. It leaves out an expression that is too large.
+func possibly(source string, but ...string) func() texts {
+	return func() texts {
+		all := allTexts(true)
+		for _, s := range regular([]string{source}) {
+			all = all.and(s)
+		}
+		for _, s := range regular(but) {
+			all = all.minus(s)
+		}
+		return all
 	}
-	for _, s := range certainly(but...) {
-		all = all.minus(s)
-	}
-	return all
 }

@@ -108,7 +108,8 @@ func (textLengths) cells(facts []*fact) []textCell {
 	var cells []textCell
 	for i, low := range cuts {
 		c := textCell{
-			possible: allTexts(true),
+			possible: func() texts { return allTexts(true) },
+			certain:  func() []texts { return nil },
 			holds:    func(f *fact) bool { return f.about.(counts).has(low) },
 		}
 		if low <= maxSample {

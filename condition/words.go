@@ -65,8 +65,13 @@ func enumerate(list []string, between string) string {
 
 // words describes a domain of the argument with a name.
 func (d domain) words(name string) string {
-	if d.atoms == allAtoms&^atomAbsent && d.compounds == nil && d.numbers.full() && d.texts.full() {
-		return name + " is given"
+	if d.compounds == nil && d.numbers.full() && d.texts.full() {
+		switch d.atoms {
+		case allAtoms &^ atomAbsent:
+			return name + " is given"
+		case allAtoms &^ (atomAbsent | atomNull):
+			return name + " is given and not null"
+		}
 	}
 	if d.atoms == allAtoms && d.compounds == nil {
 		switch {
