@@ -120,6 +120,13 @@ func TestListsAreComparedWithTheirPlaces(t *testing.T) {
 		{"a: {any: {where: {n: 1, m: 2}}, all: {where: {m: {gt: 2}}}}", No},
 		{"a: {any: {where: {n: {length: {gt: 2}}, n.b: 1}}}", Yes},
 		{"a: {any: {gt: 1, lt: 2}, length: {gt: 20000}}", Undecided},
+		{"a: {all: x, none: x, length: {gt: 0}}", No},
+		{"a: {all: x, none: x}", Yes},
+		{"a: {not_host: x.com, pattern: com}", Yes},
+		{"a: {length: {gt: 2000000}, pattern: a}", Undecided},
+		{"a: {length: {gt: 5000, lt: 2000000}, not_pattern: x}", Undecided},
+		{"a: {length: {lt: 2}, not_host: x.com, path_inside: .}", No},
+		{"a: {host: [" + strings.Repeat("x.com, ", 40) + "y.com], path_inside: [" + numbered("/p/", 600) + "]}", Undecided},
 		{"a: {any: {money: {currency: c, gt: {EUR: 1}}}}", Undecided},
 		{"a: {any: {money: {currency: c, gt: {EUR: 1}}}, exists: false}", Undecided},
 	} {
@@ -134,6 +141,14 @@ func TestListsAreComparedWithTheirPlaces(t *testing.T) {
 			}
 		}
 	}
+}
+
+func numbered(prefix string, n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprint(prefix, i))
+	}
+	return strings.Join(all, ", ")
 }
 
 // A parent's input has no literal keys with dots, so that its members count.

@@ -161,9 +161,6 @@ func (a *texts) pickIn(c *textCell, holds map[string]bool, e *effort) (string, V
 		}
 	}
 	possible := rest.and(c.possible())
-	if possible.empty() {
-		return "", No
-	}
 	if _, found := possible.search(e); found == No {
 		return "", No
 	}

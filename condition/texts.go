@@ -183,9 +183,6 @@ func (a *texts) pick(e *effort) (string, Verdict) {
 	if s, ok := a.guess(); ok {
 		return s, Yes
 	}
-	if a.empty() {
-		return "", No
-	}
 	if facts := a.facts(nil); len(facts) > 0 {
 		return a.pickByFacts(facts, e)
 	}
@@ -194,6 +191,9 @@ func (a *texts) pick(e *effort) (string, Verdict) {
 
 // search looks for a string of a set without facts.
 func (a *texts) search(e *effort) (string, Verdict) {
+	if a.empty() {
+		return "", No
+	}
 	if e.steps <= 0 {
 		return "", Undecided
 	}
