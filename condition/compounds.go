@@ -43,6 +43,8 @@ func (c *compounds) not() *compounds {
 	return &compounds{c.objects.not(), lists}
 }
 
+// intersection returns the lists that are in both unions. If it has too many boxes, the questions
+// about their elements become vague, and have no answer.
 func intersection(a, b []listBox) []listBox {
 	var out []listBox
 	for i := range a {
@@ -58,6 +60,7 @@ func intersection(a, b []listBox) []listBox {
 				l.q.vague = true
 			}
 		}
+		out = out[:1]
 	}
 	return out
 }
@@ -71,9 +74,6 @@ func (l *listBox) and(m *listBox) listBox {
 		both.every = m.every
 	} else if m.every != nil {
 		both.every = spread(clones(l.every), m.every)
-		if both.every == nil {
-			both.every = []box{}
-		}
 	}
 	if both.every != nil && len(both.every) == 0 { // only the empty list
 		both.lengths = both.lengths.and(counts{true, []int{1}})
