@@ -185,7 +185,7 @@ func TestRegionsOfPolicies11HaveWords(t *testing.T) {
 		"a: {not_path_inside: /srv}":              `a is a path outside "/srv"`,
 		"a: {any: {gt: 5}}":                       "a is a list of which some element (it > 5)",
 		"a: {all: {where: {n: {gt: 5}}}}":         "each element (its n > 5)",
-		"a: {money: {currency: c, gt: {EUR: 5}}}": "a > 5",
+		"a: {money: {currency: c, gt: {EUR: 5}}}": `a > 5 and c is "EUR" in any case`,
 	} {
 		gate := Gate{Use: ToolArgs, When: sound(t, match(test)), Certain: true}
 		cells, ok := NewComparison(0).Cells(Calls{NoParent: true}, nil, []Gate{gate})

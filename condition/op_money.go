@@ -29,6 +29,22 @@ type MoneyBound struct {
 	Nums  []value.Num // by the index of Codes
 }
 
+// Amount returns a number of a bound in the unit of arguments. It returns false if that unit is not
+// known, or no double is near the number.
+func (m *Money) Amount(bound, code int) (value.Num, bool) {
+	b := &m.Bounds[bound]
+	if !m.Minor {
+		return b.Nums[code], true
+	}
+	exponent, known := minorUnits(b.Codes[code])
+	n, err := value.ParseNum(scaledText(b.Nums[code], exponent))
+	if err != nil || !known {
+		return n, false
+	}
+	n, err = value.ParseNum(n.Canonical()) // without the exponent, for people
+	return n, err == nil
+}
+
 // money holds for numbers that pass the comparison for the currency of the call.
 type money struct{}
 
@@ -62,23 +78,18 @@ func (money) compare(t *Test, with compiling) (comparison, bool) {
 		slot:      -1,
 		nested:    -1,
 	}
-	for _, b := range m.Bounds {
+	for at, b := range m.Bounds {
 		if !slices.Contains(orders, b.Op) || len(b.Codes) == 0 || len(b.Codes) != len(b.Nums) {
 			return comparison{}, false
 		}
 		for i, code := range b.Codes {
-			n := b.Nums[i]
-			if m.Minor {
-				exponent, known := minorUnits(code)
-				if !known {
-					test.bounds[code] = nil
-					continue
-				}
-				scaled, err := value.ParseNum(scaledText(n, exponent))
-				if err != nil {
-					return comparison{}, false
-				}
-				n = scaled
+			n, ok := m.Amount(at, i)
+			if _, known := minorUnits(code); m.Minor && !known {
+				test.bounds[code] = nil
+				continue
+			}
+			if !ok {
+				return comparison{}, false
 			}
 			o, _ := find(b.Op)
 			test.bounds[code] = append(test.bounds[code], &bound{o.(order), n, n.Float()})

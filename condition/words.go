@@ -200,10 +200,12 @@ func (a numbers) interval(name string, i int) string {
 func (a *texts) words(name string) string {
 	var list []string
 	switch {
-	case !a.but && len(a.list) == 1:
-		return name + " is " + strconv.Quote(a.list[0])
 	case !a.but:
-		return name + " is one of " + enumerate(quoted(a.list), ", ")
+		all := quoted(a.list)
+		if len(all) == 1 {
+			return name + " is " + all[0]
+		}
+		return name + " is one of " + enumerate(all, ", ")
 	case a.full():
 		return name + " is a text"
 	case len(a.list) > 0:
@@ -240,10 +242,21 @@ func (p *pattern) words() string {
 	return text
 }
 
+// quoted quotes texts. All spellings of a currency's code together are one entry.
 func quoted(list []string) []string {
+	spelt := map[string]int{}
+	for _, s := range list {
+		spelt[upperCode(s)]++
+	}
 	var out []string
 	for _, s := range list {
-		out = append(out, strconv.Quote(s))
+		code := upperCode(s)
+		switch whole := len(code) == 3 && spelt[code] == len(spellings(code)) && spelt[code] > 1; {
+		case !whole:
+			out = append(out, strconv.Quote(s))
+		case s == code:
+			out = append(out, strconv.Quote(s)+" in any case")
+		}
 	}
 	return out
 }
