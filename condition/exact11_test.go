@@ -128,7 +128,8 @@ func TestListsAreComparedWithTheirPlaces(t *testing.T) {
 		{"a: {length: {gt: 2000000}, pattern: a}", Undecided},
 		{"a: {length: {gt: 5000, lt: 2000000}, not_pattern: x}", Undecided},
 		{"a: {length: {lt: 2}, not_host: x.com, path_inside: .}", No},
-		{"a: {host: [" + strings.Repeat("x.com, ", 40) + "y.com], path_inside: [" + numbered("/p/", 600) + "]}", Undecided},
+		{"a: {host: [" + strings.Repeat("x.com, ", 40) + "y.com], path_inside: [" +
+			numbered("/p/", 600) + "]}", Undecided},
 		{"a: {any: {money: {currency: c, gt: {EUR: 1}}}}", Undecided},
 		{"a: {any: {money: {currency: c, gt: {EUR: 1}}}, exists: false}", Undecided},
 	} {

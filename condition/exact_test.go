@@ -44,8 +44,8 @@ func textSets(a *Analyzer, pool []string) *rapid.Generator[textSet] {
 		}
 
 		if rapid.IntRange(0, 2).Draw(t, "newer") == 0 {
-			op := rapid.SampledFrom([]Op{NotPattern, StartsWith, EndsWith, Length, PathInside, NotPathInside, Host, NotHost})
-			src = testOf(t, op.Draw(t, "op"), pool)
+			newer := []Op{NotPattern, StartsWith, EndsWith, Length, PathInside, NotPathInside, Host, NotHost}
+			src = testOf(t, rapid.SampledFrom(newer).Draw(t, "newer op"), pool)
 		}
 		compiled := newTest(&src, a.reading.sem, a.patternsOf(a.reading.sem))
 		for _, p := range a.patterns {

@@ -17,13 +17,15 @@ func TestTestsOfPolicies11BuiltInCode(t *testing.T) {
 		{Op: PathInside}, {Op: NotPathInside, List: []Scalar{text("..")}}, {Op: Any},
 		{Op: All, Tests: []Test{{Op: Gt, Operand: number("1")}}, Where: &Group{}}, {Op: MoneyOp},
 		{Op: MoneyOp, Money: &Money{Currency: "c"}},
-		{Op: MoneyOp, Money: &Money{Currency: "c", Bounds: []MoneyBound{{Op: Ne, Codes: []string{"EUR"}, Nums: []value.Num{hundred.Num}}}}},
+		{Op: MoneyOp, Money: &Money{Currency: "c", Bounds: []MoneyBound{
+			{Op: Ne, Codes: []string{"EUR"}, Nums: []value.Num{hundred.Num}}}}},
 		{Op: MoneyOp, Money: &Money{Currency: "c", Minor: true, Bounds: []MoneyBound{
 			{Op: Gt, Codes: []string{"EUR"}, Nums: []value.Num{hundred.Num}}}}},
 	} {
 		e := &Expr{Groups: []Group{{Matchers: []Matcher{{Key: "a", Tests: []Test{test}}}}}}
 		for _, doc := range []string{`{"a":1,"c":"EUR"}`, `{"a":"x"}`, `{"a":[1]}`, `{}`} {
-			if truth, seen := eval(t, ToolArgs, Semantics{}, e, doc); truth != Unknown || seen[0].Why != WhyUnreadableTest {
+			truth, seen := eval(t, ToolArgs, Semantics{}, e, doc)
+			if truth != Unknown || seen[0].Why != WhyUnreadableTest {
 				t.Errorf("%s on %s: %v %v", &test, doc, truth, seen)
 			}
 		}
@@ -51,8 +53,10 @@ func TestBrokenValuesAreUnknown(t *testing.T) {
 		}
 	}
 	check(t, Governance, Semantics{}, []row{
-		{match("a: {money: {currency: parent.input.c, gt: {EUR: 5}}}"), `{"a":6,"parent.input":{"c":"EUR"}}`, True, WhyMatched},
-		{match("a: {money: {currency: parent.output.c, gt: {EUR: 5}, otherwise: true}}"), `{"a":6}`, Unknown, WhyCurrency},
+		{match("a: {money: {currency: parent.input.c, gt: {EUR: 5}}}"),
+			`{"a":6,"parent.input":{"c":"EUR"}}`, True, WhyMatched},
+		{match("a: {money: {currency: parent.output.c, gt: {EUR: 5}, otherwise: true}}"),
+			`{"a":6}`, Unknown, WhyCurrency},
 	})
 	e := sound(t, match("a: {money: {currency: parent.output.c, gt: {EUR: 5}}}"))
 	if can, _ := NewAnalyzer(Governance, Semantics{}, 0).Satisfiable(e); can != No {
@@ -63,7 +67,8 @@ func TestBrokenValuesAreUnknown(t *testing.T) {
 func compiledTest(t *testing.T, source string) test {
 	t.Helper()
 	e := sound(t, match("a: {"+source+"}"))
-	return newTest(&e.Groups[0].Matchers[0].Tests[0], Semantics{}, NewAnalyzer(ToolArgs, Semantics{}, 0).patternsOf(Semantics{}))
+	a := NewAnalyzer(ToolArgs, Semantics{}, 0)
+	return newTest(&e.Groups[0].Matchers[0].Tests[0], Semantics{}, a.patternsOf(Semantics{}))
 }
 
 // Operands as texts.
@@ -77,8 +82,10 @@ func TestOperandsOfPolicies11AreShown(t *testing.T) {
 		"any: x":                               `any (equals "x")`,
 		"all: {gt: 1, ne: 5}":                  "all (gt 1 and ne 5)",
 		"none: {where: {x.y: {}, b: {gt: 1}}}": `none (where "x.y" anything and b gt 1)`,
-		"money: {currency: c, gt: {EUR: 5}, minor_units: true, otherwise: false}": "money (gt EUR 5 by c, in minor units, otherwise false)",
-		"money: {currency: c, gt: {" + codes + "}}":                               "money (gt AED 1, AFN 2, ALL 3, AMD 4, AOA 5, ARS 6, AUD 7, AWG 8, 1 more by c)",
+		"money: {currency: c, gt: {EUR: 5}, minor_units: true, otherwise: false}": "" +
+			"money (gt EUR 5 by c, in minor units, otherwise false)",
+		"money: {currency: c, gt: {" + codes + "}}": "" +
+			"money (gt AED 1, AFN 2, ALL 3, AMD 4, AOA 5, ARS 6, AUD 7, AWG 8, 1 more by c)",
 	} {
 		e := sound(t, match("a: {"+source+"}"))
 		one := &e.Groups[0].Matchers[0].Tests[0]
@@ -130,8 +137,10 @@ func TestExamplesOfListsAndObjects(t *testing.T) {
 		}
 	}
 
-	a, b, c, d := q.place([]string{"a"}), q.place([]string{"a", "b"}), q.place([]string{"a", "c"}), q.place([]string{"a", "c", "d"})
-	text, maybe := domain{texts: allTexts(true)}, domain{atoms: atomAbsent, texts: texts{but: true, list: []string{"y"}}}
+	a, b, c, d := q.place([]string{"a"}), q.place([]string{"a", "b"}), q.place([]string{"a",
+		"c"}), q.place([]string{"a", "c", "d"})
+	text := domain{texts: allTexts(true)}
+	maybe := domain{atoms: atomAbsent, texts: texts{but: true, list: []string{"y"}}}
 	for name, x := range map[string]struct {
 		members counts
 		b, c, d domain
@@ -206,9 +215,11 @@ func TestTooManyCombinationsOfLists(t *testing.T) {
 func TestWordsOfCompounds(t *testing.T) {
 	small := counts{true, []int{2}}
 	for want, c := range map[string]*compounds{
-		"a is an object or a is a list with at most 1 elements": {objects: allCounts(true), lists: []listBox{{lengths: counts{true, []int{2}}}}},
-		"a is an object with at most 1 members":                 {objects: small},
-		"a is an object with 1 member or a is a list":           {objects: counts{false, []int{1, 2}}, lists: allLists()},
+		"a is an object or a is a list with at most 1 elements": {
+			objects: allCounts(true), lists: []listBox{{lengths: counts{true, []int{2}}}}},
+		"a is an object with at most 1 members": {objects: small},
+		"a is an object with 1 member or a is a list": {
+			objects: counts{false, []int{1, 2}}, lists: allLists()},
 		"a is an object with at least 2 members or a is a list with 0 or 3 to 4 elements": {
 			objects: small.not(), lists: []listBox{{lengths: counts{true, []int{1, 3, 5}}}}},
 	} {

@@ -303,8 +303,9 @@ func (moneyTables) schema() string {
 	return `"type": "object", "required": ["currency"], "minProperties": 2, "properties": { ` +
 		`"currency": { "description": "The argument with the code.", "type": "string", "minLength": 1 }, ` +
 		strings.Join(all, ", ") +
-		`, "minor_units": { "description": "The amount is in cents, or the smallest unit of its currency.", "type": "boolean" }, ` +
-		`"otherwise": { "description": "For a missing currency and for one that the tables lack.", "enum": ["unknown", true, false] }` +
+		`, "minor_units": { "description": "The amount is in cents, or the smallest unit of its currency.", ` +
+		`"type": "boolean" }, "otherwise": { "description": ` +
+		`"For a missing currency and for one that the tables lack.", "enum": ["unknown", true, false] }` +
 		` }, "additionalProperties": false`
 }
 

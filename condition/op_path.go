@@ -173,7 +173,8 @@ func (filePaths) cells(facts []*fact) []textCell {
 	}
 
 	cells := []textCell{
-		{sample: "", known: true, certain: certainly(`\A\z`, `\A~(?s:.*)\z`, `\A[^/]*:(?s:.*)\z`, `\A(?s:.*)[\x00\\](?s:.*)\z`),
+		{sample: "", known: true,
+			certain:  certainly(`\A\z`, `\A~(?s:.*)\z`, `\A[^/]*:(?s:.*)\z`, `\A(?s:.*)[\x00\\](?s:.*)\z`),
 			possible: possibly(`(?s:.*)`, absolutePath, relativePath)},
 		{sample: "..", known: true, certain: certainly(`\A\.\.(?:/[^\\\x00]*)?\z`, `\A(?:\./+)*\.\.(?:/[^\\\x00]*)?\z`),
 			possible: possibly(relativePath)},

@@ -153,19 +153,24 @@ func TestOperatorsOfPolicies11(t *testing.T) {
 		{match(euros("")), `{"n":5000.00000000000000000001,"c":"EUR"}`, Unknown, WhyRoundedNumber},
 		{match(euros(", minor_units: true")), `{"n":500001,"c":"EUR"}`, True, WhyMatched},
 		{match(euros(", minor_units: true")), `{"n":500000,"c":"EUR"}`, False, ""},
-		{match("n: {money: {currency: c, gt: {JPY: 5, KWD: 5}, minor_units: true}}"), `{"n":6,"c":"JPY"}`, True, WhyMatched},
-		{match("n: {money: {currency: c, gt: {JPY: 5, KWD: 5}, minor_units: true}}"), `{"n":5000,"c":"kwd"}`, False, ""},
-		{match("n: {money: {currency: c, gt: {KWD: 0.5}, minor_units: true}}"), `{"n":501,"c":"KWD"}`, True, WhyMatched},
+		{match("n: {money: {currency: c, gt: {JPY: 5, KWD: 5}, minor_units: true}}"),
+			`{"n":6,"c":"JPY"}`, True, WhyMatched},
+		{match("n: {money: {currency: c, gt: {JPY: 5, KWD: 5}, minor_units: true}}"),
+			`{"n":5000,"c":"kwd"}`, False, ""},
+		{match("n: {money: {currency: c, gt: {KWD: 0.5}, minor_units: true}}"),
+			`{"n":501,"c":"KWD"}`, True, WhyMatched},
 		{match("n: {money: {currency: c, gt: {XAU: 5}, minor_units: true, otherwise: false}}"), `{"n":6,"c":"XAU"}`,
 			Unknown, WhyCurrency}, // B19
 		{match("n: {money: {currency: c, gt: {EUR: 1}, lte: {EUR: 2}}}"), `{"n":2,"c":"EUR"}`, True, WhyMatched},
 		{match("n: {money: {currency: c, gt: {EUR: 1}, lte: {EUR: 2}}}"), `{"n":3,"c":"EUR"}`, False, ""},
 		{match("n: {money: {currency: p.c, gt: {EUR: 1}}}"), `{"n":3,"p":{"c":"EUR"}}`, True, WhyMatched},
 		{match("n: {money: {currency: p.c, gt: {EUR: 1}}}"), `{"n":3,"p.c":"USD","p":{"c":"EUR"}}`, True, WhyMatched},
-		{match("n: {money: {currency: p.c, gt: {EUR: 9}}}"), `{"n":3,"p.c":"USD","p":{"c":"EUR"}}`, Unknown, WhyRoundedNumber},
+		{match("n: {money: {currency: p.c, gt: {EUR: 9}}}"),
+			`{"n":3,"p.c":"USD","p":{"c":"EUR"}}`, Unknown, WhyRoundedNumber},
 		{match("o.n: {money: {currency: o.c, gt: {EUR: 1}}}"), `{"o":{"n":3,"c":"EUR"}}`, True, WhyMatched},
 		{match("l: {any: {money: {currency: c, gt: {EUR: 1}}}}"), `{"l":[1,3],"c":"EUR"}`, True, WhyMatched},
-		{match("l: {any: {where: {n: {money: {currency: c, gt: {EUR: 1}}}}}}"), `{"l":[{"n":3,"c":"EUR"}]}`, True, WhyMatched},
+		{match("l: {any: {where: {n: {money: {currency: c, gt: {EUR: 1}}}}}}"),
+			`{"l":[{"n":3,"c":"EUR"}]}`, True, WhyMatched},
 	})
 
 	for _, url := range []string{
@@ -174,21 +179,27 @@ func TestOperatorsOfPolicies11(t *testing.T) {
 		"https://example.com:99999", "https://example.com:8x", "https://example.com:80:80", "https://exa%6dple.com",
 		" https://example.com", "https://example.com ", "https://example.com/a b", "https://example.com/\\n",
 		"https://example.com/\u00a0", "https://example.com/\u2028", "https://example.com\\\\@evil.org",
-		"https://example.com/x\\\\y", "https://a..b", "https://.a", "https://a.com..", "https://a!b", "https://[::1%25eth0]",
+		"https://example.com/x\\\\y", "https://a..b", "https://.a", "https://a.com..", "https://a!b",
+		"https://[::1%25eth0]",
 		"https://[::1", "https://::1", "https://[1.2.3.4]", "https://127.1", "https://0x7f.1", "https://0x7f000001",
-		"https://127.0.0.01", "https://2130706433", "https://a.1", "https://256.1.1.1", "https://xn--a", "https://xn--a-.com",
-		"https://" + long + "a.com", "https://" + strings.Repeat("a.", 127) + "com", "gopher://example.com", "https://a\u0000b",
+		"https://127.0.0.01", "https://2130706433", "https://a.1", "https://256.1.1.1", "https://xn--a",
+		"https://xn--a-.com",
+		"https://" + long + "a.com", "https://" + strings.Repeat("a.", 127) + "com", "gopher://example.com",
+		"https://a\u0000b",
 	} {
 		for _, op := range []string{"host", "not_host"} {
 			check(t, Governance, Semantics{}, []row{
-				{match("a: {" + op + ": example.com}"), `{"a":"` + jsonEscapes.Replace(url) + `"}`, Unknown, WhyUnreadableText},
+				{match("a: {" + op + ": example.com}"),
+					`{"a":"` + jsonEscapes.Replace(url) + `"}`, Unknown, WhyUnreadableText},
 			})
 		}
 	}
-	for _, path := range []string{"", "~", "~/x", "~u", "C:/x", "file:/x", "c:x", "a\\\\b", "/a\\\\b", "a\u0000", "/a\u0000b"} {
+	for _, path := range []string{"", "~", "~/x", "~u", "C:/x", "file:/x", "c:x", "a\\\\b", "/a\\\\b", "a\u0000",
+		"/a\u0000b"} {
 		for _, op := range []string{"path_inside", "not_path_inside"} {
 			check(t, Governance, Semantics{}, []row{
-				{match("a: {" + op + ": [., /]}"), `{"a":"` + jsonEscapes.Replace(path) + `"}`, Unknown, WhyUnreadableText},
+				{match("a: {" + op + ": [., /]}"),
+					`{"a":"` + jsonEscapes.Replace(path) + `"}`, Unknown, WhyUnreadableText},
 			})
 		}
 	}
@@ -235,19 +246,27 @@ func TestOperandsOfPolicies11AreChecked(t *testing.T) {
 	for test, want := range map[string]string{
 		"exists: yes": "yes", "exists: null": "null", "not_pattern: '('": "(", "not_pattern: 5": "5",
 		"starts_with: ''": "''", "starts_with: []": "[]", "starts_with: [a, 5]": "5", "ends_with: ['']": "''",
-		"length: {}": "{}", "length: 5": "5", "length: {ne: 5}": "ne", "length: {gt: -1}": "-1", "length: {gt: 1.5}": "1.5",
-		"length: {gt: x}": "x", "host: []": "[]", "host: Example.com": "Example.com", "host: example.com.": "example.com.",
-		"host: 'https://a.com'": "'https", "host: 'a.com:80'": "'a.com:80'", "host: '*'": "'*'", "host: 'a.*.com'": "'a.*",
+		"length: {}": "{}", "length: 5": "5", "length: {ne: 5}": "ne", "length: {gt: -1}": "-1",
+		"length: {gt: 1.5}": "1.5",
+		"length: {gt: x}":   "x", "host: []": "[]", "host: Example.com": "Example.com",
+		"host: example.com.":    "example.com.",
+		"host: 'https://a.com'": "'https", "host: 'a.com:80'": "'a.com:80'", "host: '*'": "'*'",
+		"host: 'a.*.com'": "'a.*",
 		"host: '*.*.com'": "'*.*", "host: bücher.de": "bücher", "host: 127.1": "127.1", "host: '[::1'": "'[::1'",
 		"host: '[0::1]'": "'[0", "path_inside: ''": "''", "path_inside: ..": "..", "path_inside: a/../..": "a/",
 		"path_inside: '~/x'": "'~", "path_inside: 'C:/x'": "'C:", "path_inside: [/a, 'b\\\\c']": "",
 		"any: []": "[]", "any: {}": "{}", "any: null": "null", "any: {any: x}": "x", "none: {all: {gt: 1}}": "{gt",
-		"any: {where: {}}": "{}", "any: {where: {a: 1}, gt: 1}": "{a", "any: {where: {parent.input.x: 1}}": "parent.input.x",
+		"any: {where: {}}": "{}", "any: {where: {a: 1}, gt: 1}": "{a",
+		"any: {where: {parent.input.x: 1}}":  "parent.input.x",
 		"any: {where: {a: {any: {any: 1}}}}": "1", "any: {bad: 1}": "bad", "where: {a: 1}": "where",
-		"money: {currency: c}": "{currency", "money: {gt: {EUR: 5}}": "{gt", "money: {currency: '', gt: {EUR: 5}}": "''",
-		"money: {currency: c, gt: {}}": "{}", "money: {currency: c, gt: {eur: 5}}": "eur", "money: {currency: c, gt: {EUR: x}}": "EUR",
-		"money: {currency: c, gt: {EUR: 5}, lt: {USD: 5}}": "{currency", "money: {currency: c, gt: {EUR: 5}, otherwise: no}": "no",
-		"money: {currency: c, gt: {EUR: 5}, minor_units: 1}": "1", "money: {currency: c, ne: {EUR: 5}}": "{EUR", "money: 5": "5",
+		"money: {currency: c}": "{currency", "money: {gt: {EUR: 5}}": "{gt",
+		"money: {currency: '', gt: {EUR: 5}}": "''",
+		"money: {currency: c, gt: {}}":        "{}", "money: {currency: c, gt: {eur: 5}}": "eur",
+		"money: {currency: c, gt: {EUR: x}}":                 "EUR",
+		"money: {currency: c, gt: {EUR: 5}, lt: {USD: 5}}":   "{currency",
+		"money: {currency: c, gt: {EUR: 5}, otherwise: no}":  "no",
+		"money: {currency: c, gt: {EUR: 5}, minor_units: 1}": "1", "money: {currency: c, ne: {EUR: 5}}": "{EUR",
+		"money: 5": "5",
 	} {
 		source := match("a: {" + test + "}")
 		e, findings := read(t, source)
@@ -263,7 +282,8 @@ func TestOperandsOfPolicies11AreChecked(t *testing.T) {
 		}
 	}
 	for _, test := range []string{
-		"money: {currency: c, gt: {XAU: 5}, minor_units: true}", "money: {currency: c, gt: {ZZZ: 5, EUR: 1}, minor_units: true}",
+		"money: {currency: c, gt: {XAU: 5}, minor_units: true}",
+		"money: {currency: c, gt: {ZZZ: 5, EUR: 1}, minor_units: true}",
 	} {
 		if _, findings := read(t, match("a: {"+test+"}")); len(findings) != 1 || findings[0].Rule != ruleUnit {
 			t.Errorf("%s: %v", test, findings)

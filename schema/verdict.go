@@ -93,7 +93,7 @@ func (l locator) violation(failure jsonschema.Failure) diag.Finding {
 			f.Rule, f.Message = ruleUnknownOperator, fmt.Sprintf("unknown operator %q", failure.Property)
 			f.Expected += "; to test for equality write the value itself"
 			if condition.Policy11.Has(condition.Op(failure.Property)) {
-				f.Expected = `a rule of a policy: this operator needs schema_version "1.1.0" there, and agents have none such`
+				f.Expected = `a rule of a policy, where it needs schema_version "1.1.0"; agents don't have it`
 				f.Nearest = ""
 			}
 		}

@@ -33,7 +33,8 @@ const (
 // false if the text is none, or not one that every program reads alike: with user information, an
 // escaped host, white space, control characters or backslashes.
 func Of(text string) (host string, ok bool) {
-	if strings.ContainsFunc(text, func(r rune) bool { return r == '\\' || unicode.IsSpace(r) || unicode.IsControl(r) }) {
+	odd := func(r rune) bool { return r == '\\' || unicode.IsSpace(r) || unicode.IsControl(r) }
+	if strings.ContainsFunc(text, odd) {
 		return "", false
 	}
 	scheme, rest, ok := strings.Cut(text, "://")

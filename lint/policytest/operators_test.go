@@ -14,7 +14,8 @@ func TestOperatorsOfPolicies11AreMutated(t *testing.T) {
 metadata: {id: desk, name: D, version: "1.0.0", description: D}
 interface: {input: {type: object}, output: {type: object}}
 execution_policy: {id: agf.react, config: {instructions: Be careful., model: any}}
-action_space: {local_tools: [{alias: a}, {alias: b}, {alias: c}, {alias: d}, {alias: e}, {alias: f}, {alias: g}, {alias: h}]}
+action_space: {local_tools: [{alias: a}, {alias: b}, {alias: c}, {alias: d}, {alias: e}, {alias: f}, {alias: g},
+{alias: h}]}
 `
 		policies = `schema_version: "1.1.0"
 policy_ref: p
@@ -51,7 +52,8 @@ rules:
 	must.Do(t, all.Write(&out, "text"))
 	for _, change := range []string{
 		"true becomes false", "starts_with becomes ends_with", "gt becomes gte", "path_inside becomes not_path_inside",
-		"not_host becomes host", "any becomes all", "any becomes none", "the matcher of n is left out", "500 becomes 501",
+		"not_host becomes host", "any becomes all", "any becomes none", "the matcher of n is left out",
+		"500 becomes 501",
 		"not_pattern becomes pattern", "a.comx is added",
 	} {
 		if !strings.Contains(out.String(), change) {
