@@ -117,6 +117,12 @@ func (s seen) test(m resolve.Matcher) string {
 		unknown = "is of another type (" + m.Seen + ")"
 	case "rounded_number":
 		unknown = "has more digits than many tools read"
+	case "unreadable_text":
+		unknown = "is not readable as an address or a path of that kind"
+	case "unknown_element":
+		unknown = "has an element that can't be compared"
+	case "unknown_currency":
+		unknown = "is in a currency that is missing or not listed"
 	default:
 		return m.Key + " can't be tested: " + unknown
 	}
@@ -187,18 +193,22 @@ func testWords(test string) string {
 		if !ok || words == "" {
 			return test
 		}
+		if inner, whole := strings.CutPrefix(operand, "("); whole && !strings.HasPrefix(inner, "where ") {
+			operand = "(" + testWords(strings.TrimSuffix(inner, ")")) + ")"
+		}
 		out, test = append(out, words+" "+operand), next
 	}
 
 	return strings.Join(out, " and ")
 }
 
-// cutOperand cuts the operand off the front of the text: a quoted text, a number, a boolean or a
-// list of them.
+// cutOperand cuts the operand off the front of the text: a quoted text, a number, a boolean, a list of
+// them, or tests in parentheses.
 func cutOperand(text string) (operand, rest string, ok bool) {
 	const and = " and "
 	end := 0
 	inList := strings.HasPrefix(text, "[")
+	open := 0 // parentheses
 	for end < len(text) {
 		switch c := text[end]; {
 		case c == '"':
@@ -210,14 +220,18 @@ func cutOperand(text string) (operand, rest string, ok bool) {
 			continue
 		case c == ']':
 			inList = false
-		case c == ' ' && !inList && strings.HasPrefix(text[end:], and):
+		case c == '(':
+			open++
+		case c == ')':
+			open--
+		case c == ' ' && !inList && open == 0 && strings.HasPrefix(text[end:], and):
 			return GroupDigits(text[:end]), text[end+len(and):], true
 		}
 
 		end++
 	}
 
-	return GroupDigits(text), "", text != "" && !inList
+	return GroupDigits(text), "", text != "" && !inList && open == 0
 }
 
 // GroupDigits inserts thousands separators into a number with five or more digits before its

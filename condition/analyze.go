@@ -230,6 +230,8 @@ type question struct {
 	// excluded are arguments that are not part of any question.
 	excluded []box
 	vague    bool // some condition could not be converted to boxes
+	// elements is the question about the elements of lists. Its first place is the element.
+	elements *question
 }
 
 // place returns the number of a place.
@@ -312,21 +314,29 @@ func (q *question) choices(places [][]string, m *Matcher, level Truth) []box {
 	if len(places) == 0 {
 		return []box{nil}
 	}
-	d := domainOf(newTests(m, q.reading.sem, q.a.patternsOf(q.reading.sem)), level)
+	tests := newTests(m, q.reading.sem, q.a.patternsOf(q.reading.sem))
+	if money := slices.IndexFunc(tests, func(t test) bool { return t.money != nil }); money >= 0 {
+		return q.byCurrency(places, tests, tests[money].money, level)
+	}
+	return q.at(places, q.domainOf(tests, level))
+}
+
+// at returns the boxes of the calls in which an argument with one or two places is in a domain.
+func (q *question) at(places [][]string, d domain) []box {
 	if d.full() {
 		return []box{nil}
 	}
 	if len(places[len(places)-1]) > maxPathDepth {
 		q.vague = true
 	}
-	at := q.place(places[0])
+	first := q.place(places[0])
 	if len(places) == 1 {
-		return []box{{{at, d}}}
+		return []box{{{first, d}}}
 	}
 	nested, present := q.place(places[1]), d.without(atomAbsent)
-	list := []box{{{at, present}}, {{nested, present}}}
+	list := []box{{{first, present}}, {{nested, present}}}
 	if d.atoms&atomAbsent != 0 {
-		neither := box{{at, only(atomAbsent)}}
+		neither := box{{first, only(atomAbsent)}}
 		neither.set(nested, only(atomAbsent))
 		list = append(list, neither)
 	}

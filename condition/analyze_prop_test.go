@@ -27,6 +27,7 @@ type world struct {
 var scalars = []string{
 	`null`, `true`, `false`, `-1`, `0`, `0.5`, `1`, `1.99999999999999999999`, `2`, `3`,
 	`""`, `"a"`, `"b"`, `"ab"`, `"ba"`, `"aa"`, `"a "`, `" "`, `"A"`, `"b\n"`, `"x"`, `"aab"`, `[]`,
+	`"/a"`, `"/b/../a/b"`, `"https://b/"`, `"ws://a.b"`, `[1]`, `["a",null]`, `[{"a":2,"b":"a"}]`, `{"b":1}`,
 }
 
 func worlds() []world {
@@ -166,7 +167,8 @@ func regexes() *rapid.Generator[string] {
 // is a case of its own.
 func tests(pool []string) *rapid.Generator[Test] {
 	return rapid.Custom(func(t *rapid.T) Test {
-		names := append(Operators(), Eq, Eq, Pattern, Unreadable)
+		names := append(Operators(Policy11), Operators(AgentFormat)...)
+		names = append(names, Eq, Eq, Pattern, Unreadable)
 		return testOf(t, rapid.SampledFrom(names).Draw(t, "op"), pool)
 	})
 }
@@ -184,8 +186,58 @@ func testOf(t *rapid.T, op Op, pool []string) Test {
 		return Test{Op: op, Operand: operands().Filter(fits).Draw(t, "operand")}
 	}
 
+	switch o.operand().(type) {
+	case flag:
+		return Test{Op: op, Operand: boolean(rapid.Bool().Draw(t, "exists"))}
+	case someTexts:
+		from := map[Op][]string{
+			StartsWith: {"a", "b", "ab", " "}, EndsWith: {"a", "b", "ab", "a "},
+			PathInside: {"/", "/a", "/b", "/a/b", ".", "a", "x"}, Host: {"a", "b", "a.b", "*.b", "*.a.b"},
+		}
+		from[NotPathInside], from[NotHost] = from[PathInside], from[Host]
+		list := rapid.SliceOfN(rapid.SampledFrom(from[op]), 1, 3).Draw(t, "texts")
+		test := Test{Op: op}
+		for _, s := range list {
+			test.List = append(test.List, text(s))
+		}
+		return test
+	case countTests:
+		return Test{Op: op, Tests: rapid.SliceOfN(counted(), 1, 2).Draw(t, "lengths")}
+	case moneyTables:
+		m := &Money{
+			Currency: rapid.SampledFrom([]string{"b", "a.b"}).Draw(t, "currency"),
+			Minor:    rapid.Bool().Draw(t, "minor"),
+			Bounds: []MoneyBound{{
+				Op:    rapid.SampledFrom(orders).Draw(t, "order"),
+				Codes: []string{"A", "AB", "JPY"},
+				Nums:  []value.Num{number("1").Num, number("0").Num, number("100").Num},
+			}},
+			Otherwise: Truth(rapid.IntRange(0, 2).Draw(t, "otherwise")),
+		}
+		return Test{Op: op, Money: m}
+	case elementTests:
+		if rapid.IntRange(0, 2).Draw(t, "where") > 0 {
+			inner := rapid.SampledFrom([]Op{Eq, Gt, Lt, Ne, Pattern, Exists, NotPattern, Length, In})
+			return Test{Op: op, Tests: []Test{testOf(t, inner.Draw(t, "inner"), pool)}}
+		}
+		g := &Group{}
+		for _, key := range []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "keys")] {
+			inner := rapid.SampledFrom([]Op{Eq, Gt, Ne, Exists, StartsWith, MoneyOp, Any}).Draw(t, "inner")
+			g.Matchers = append(g.Matchers, Matcher{Key: key, Tests: []Test{testOf(t, inner, pool)}})
+		}
+		return Test{Op: op, Where: g}
+	}
+
 	t.Fatalf("no operands are drawn for %s", op)
 	return Test{}
+}
+
+// counted draws comparisons of a length.
+func counted() *rapid.Generator[Test] {
+	return rapid.Custom(func(t *rapid.T) Test {
+		n := rapid.SampledFrom([]string{"0", "1", "2", "3"}).Draw(t, "n")
+		return Test{Op: rapid.SampledFrom(orders).Draw(t, "order"), Operand: number(n)}
+	})
 }
 
 func (w *world) exprs(maxGroups int) *rapid.Generator[*Expr] {
@@ -346,8 +398,11 @@ func TestLevelSetsAgreeWithTruth(t *testing.T) {
 				p.compile()
 			}
 			for _, level := range []Truth{Unknown, True} {
-				set := levelSet(&compiled, level)
-				if got, want := set.has(valueOf(s)), compiled.truth(s) >= level; got != want {
+				set := a.ask().levelSet(&compiled, level)
+				if compiled.money != nil {
+					continue // which depends on another argument
+				}
+				if got, want := set.has(valueOf(s)), compiled.truth(s, &View{}) >= level; got != want {
 					t.Fatalf("%v on %s, level %v: %v, want %v", &src, doc, level, got, want)
 				}
 			}
@@ -356,9 +411,9 @@ func TestLevelSetsAgreeWithTruth(t *testing.T) {
 }
 
 func valueOf(s *value.Slot) value.Value {
-	v := value.Value{Kind: s.Kind, Bool: s.Bool, Text: s.Text}
-	if s.Kind == value.Number {
-		v.Num = s.Num
+	v, err := s.Value()
+	if err != nil {
+		panic(err)
 	}
 	return v
 }
@@ -389,6 +444,9 @@ func TestSemanticsOnlyLoosen(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			x, sem := w.exprs(3).Draw(t, "x"), semantics().Draw(t, "semantics")
 			doc := rapid.SampledFrom(w.docs).Draw(t, "doc")
+			if text := show(x); strings.Contains(text, "not_pattern") || strings.Contains(text, "none") {
+				sem.Anchor, sem.Trim = Unanchored, RawAndTrimmed // which they turn around
+			}
 			strict, chosen := w.truths(t, Semantics{}, doc, x)[0], w.truths(t, sem, doc, x)[0]
 			if chosen > strict {
 				t.Fatalf("%s on %s: %v by default, %v with %+v", show(x), doc, strict, chosen, sem)

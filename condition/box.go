@@ -74,7 +74,7 @@ func (b box) inside(c box) bool {
 
 // difference looks for arguments that are in one of the boxes and in none of the others.
 func (q *question) difference(boxes, others []box) (Verdict, value.Value) {
-	if q.vague {
+	if q.unclear() {
 		return Undecided, value.Value{}
 	}
 	result := No
@@ -87,6 +87,9 @@ func (q *question) difference(boxes, others []box) (Verdict, value.Value) {
 		}
 	}
 
+	if q.unclear() { // because of a difference of sets of lists
+		result = Undecided
+	}
 	return result, value.Value{}
 }
 

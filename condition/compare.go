@@ -70,7 +70,7 @@ func (c *Comparison) Cells(calls Calls, within []Gate, sets ...[]Gate) ([]Cell, 
 		from = q.asked(calls, within)
 	}
 	p.part(q.readable(calls, from), nil)
-	return p.cells, !q.vague
+	return p.cells, !q.unclear()
 }
 
 // Gap returns the calls about which one of the gates of asking asks and none of silent, or nil
@@ -85,8 +85,8 @@ func (c *Comparison) Gap(calls Calls, asking, silent []Gate) (*Cell, bool) {
 	}
 
 	p.part(pieces, nil)
-	if q.vague || len(p.cells) == 0 {
-		return nil, !q.vague
+	if q.unclear() || len(p.cells) == 0 {
+		return nil, !q.unclear()
 	}
 	return &p.cells[0], true
 }
@@ -182,7 +182,7 @@ type parting struct {
 
 // part partitions pieces further. asks has the result for the first sets.
 func (p *parting) part(pieces []box, asks []bool) {
-	if pieces = p.alive(pieces); len(pieces) == 0 || p.q.vague {
+	if pieces = p.alive(pieces); len(pieces) == 0 || p.q.unclear() {
 		return
 	}
 	if len(asks) == len(p.lists) {
@@ -290,10 +290,7 @@ type Region struct {
 // Calls that were compared.
 func (r *Region) Has(doc value.Value) bool {
 	return slices.ContainsFunc(r.boxes, func(b box) bool {
-		return !slices.ContainsFunc(b, func(s side) bool {
-			v, _ := doc.Get(r.q.places[s.place]...)
-			return !s.has(v)
-		})
+		return r.q.contains(b, doc)
 	})
 }
 
@@ -313,7 +310,7 @@ func (d *domain) has(v value.Value) bool {
 		return d.atoms&atomNull != 0
 	}
 
-	return d.atoms&atomCompound != 0
+	return d.atoms&atomCompound != 0 && (d.compounds == nil || d.compounds.has(v))
 }
 
 // simple returns boxes of the region with as few sides as possible.
@@ -379,6 +376,14 @@ func (b box) unite(c box) (box, bool) {
 // or returns the union of two domains. It returns false if their strings have no simple union.
 func (d domain) or(e domain) (domain, bool) {
 	all := domain{atoms: d.atoms | e.atoms, numbers: d.numbers.not().and(e.numbers.not()).not()}
+	switch {
+	case d.atoms&atomCompound == 0:
+		all.compounds = e.compounds
+	case e.atoms&atomCompound == 0:
+		all.compounds = d.compounds
+	case d.compounds != nil && e.compounds != nil:
+		all.compounds = d.compounds.or(e.compounds)
+	}
 	switch {
 	case e.texts.empty(), d.texts.full():
 		all.texts = d.texts

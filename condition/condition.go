@@ -69,6 +69,9 @@ type Test struct {
 	Op      Op
 	Operand Scalar
 	List    []Scalar
+	Tests   []Test // of a length, or of the elements of a list
+	Where   *Group // of the elements of a list that are objects
+	Money   *Money
 	Range   diag.Range
 }
 

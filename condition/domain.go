@@ -20,28 +20,34 @@ type domain struct {
 	atoms   atoms
 	numbers numbers
 	texts   texts
+	// compounds restricts atomCompound to some objects and arrays. It is nil if there is no
+	// restriction, or no atomCompound.
+	compounds *compounds
 }
 
-func everything() domain { return domain{allAtoms, allNumbers(true), allTexts(true)} }
+func everything() domain {
+	return domain{atoms: allAtoms, numbers: allNumbers(true), texts: allTexts(true)}
+}
 
 // only returns the set of the given atoms.
 func only(a atoms) domain { return domain{atoms: a} }
 
 // domainOf returns the arguments for which all tests reach a level of truth.
-func domainOf(tests []test, level Truth) domain {
+func (q *question) domainOf(tests []test, level Truth) domain {
 	if len(tests) == 0 {
 		return everything()
 	}
-	d := levelSet(&tests[0], level)
+	d := q.levelSet(&tests[0], level)
 	for i := range tests[1:] {
-		d = d.and(levelSet(&tests[i+1], level))
+		d = d.and(q.levelSet(&tests[i+1], level))
 	}
 	return d
 }
 
-// levelSet returns the arguments for which one test reaches a level. For texts and booleans the
-// result is True or False, so both levels have the same set.
-func levelSet(t *test, level Truth) domain {
+// levelSet returns the arguments for which one test reaches a level. For booleans the result is
+// True or False, so both levels have the same set. Numbers that are compared by
+// currency are not restricted; see byCurrency.
+func (q *question) levelSet(t *test, level Truth) domain {
 	d := domain{
 		numbers: allNumbers(t.fixed[value.Number] >= level),
 		texts:   allTexts(t.fixed[value.String] >= level),
@@ -50,7 +56,10 @@ func levelSet(t *test, level Truth) domain {
 		d.numbers = t.numbers.set(level)
 	}
 	if t.texts != nil {
-		d.texts = t.texts.set()
+		d.texts = t.texts.set(level)
+	}
+	if t.money != nil {
+		d.numbers = allNumbers(true)
 	}
 	reached := [...]struct {
 		atom  atoms
@@ -67,21 +76,59 @@ func levelSet(t *test, level Truth) domain {
 			d.atoms |= r.atom
 		}
 	}
+	if t.compounds != nil {
+		return d.onlyCompounds(t.compounds.set(level, q))
+	}
+	return d
+}
+
+// onlyCompounds returns the domain with a set of arrays and objects instead of its own.
+func (d domain) onlyCompounds(c *compounds) domain {
+	d.atoms &^= atomCompound
+	d.compounds = nil
+	if !c.empty() {
+		d.atoms |= atomCompound
+		d.compounds = c
+	}
 	return d
 }
 
 func (d domain) and(e domain) domain {
-	return domain{d.atoms & e.atoms, d.numbers.and(e.numbers), d.texts.and(e.texts)}
+	f := domain{atoms: d.atoms & e.atoms, numbers: d.numbers.and(e.numbers), texts: d.texts.and(e.texts)}
+	switch {
+	case f.atoms&atomCompound == 0:
+	case d.compounds == nil:
+		f.compounds = e.compounds
+	case e.compounds == nil:
+		f.compounds = d.compounds
+	default:
+		return f.onlyCompounds(d.compounds.and(e.compounds))
+	}
+	return f
 }
 
 // minus removes e, kind by kind.
 func (d domain) minus(e domain) domain {
-	return domain{d.atoms &^ e.atoms, d.numbers.and(e.numbers.not()), d.texts.minus(e.texts)}
+	f := domain{atoms: d.atoms &^ e.atoms, numbers: d.numbers.and(e.numbers.not()), texts: d.texts.minus(e.texts)}
+	switch {
+	case d.atoms&atomCompound == 0:
+	case e.atoms&atomCompound == 0:
+		f.compounds = d.compounds
+	case e.compounds != nil:
+		left := e.compounds.not()
+		if d.compounds != nil {
+			left = d.compounds.and(left)
+		}
+		return f.onlyCompounds(left)
+	}
+	return f
 }
 
 // without removes atoms.
 func (d domain) without(a atoms) domain {
-	d.atoms &^= a
+	if d.atoms &^= a; d.atoms&atomCompound == 0 {
+		d.compounds = nil
+	}
 	return d
 }
 
@@ -89,7 +136,9 @@ func (d domain) without(a atoms) domain {
 // if it returns false.
 func (d *domain) empty() bool { return d.atoms == 0 && d.numbers.empty() && d.texts.empty() }
 
-func (d *domain) full() bool { return d.atoms == allAtoms && d.numbers.full() && d.texts.full() }
+func (d *domain) full() bool {
+	return d.atoms == allAtoms && d.compounds == nil && d.numbers.full() && d.texts.full()
+}
 
 // pick returns an argument of the domain. It prefers a value that is typical for the tests,
 // then an absent one.
@@ -115,12 +164,22 @@ func (d *domain) pick(e *effort) (value.Value, Verdict) {
 		{atomNull, value.Value{Kind: value.Null}},
 		{atomCompound, value.Value{Kind: value.Object}},
 	} {
-		if d.atoms&easy.atom != 0 {
+		if d.atoms&easy.atom != 0 && (easy.atom != atomCompound || d.compounds == nil) {
 			return easy.value, Yes
 		}
 	}
-
-	return d.pickHard(e)
+	if d.compounds == nil {
+		return d.pickHard(e)
+	}
+	v, found := d.compounds.pick(e)
+	if found == Yes {
+		return v, Yes
+	}
+	other, verdict := d.pickHard(e)
+	if verdict == No {
+		verdict = found
+	}
+	return other, verdict
 }
 
 // pickHard picks numbers and strings for which no guess succeeded.

@@ -35,12 +35,12 @@ func TestNumbersThatDoublesRound(t *testing.T) {
 			for _, n := range rounding {
 				want := roundedTruth(&src, n)
 				num := number(n).Num
-				got := compiled.truth(&value.Slot{Kind: value.Number, Num: num})
+				got := compiled.truth(&value.Slot{Kind: value.Number, Num: num}, nil)
 				if got != want {
 					t.Errorf("%s on %s: %v, want %v", &src, n, got, want)
 				}
 				for _, level := range []Truth{Unknown, True} {
-					d := levelSet(&compiled, level)
+					d := (&question{}).levelSet(&compiled, level)
 					in, out := d.has(value.Value{Kind: value.Number, Num: num}), domain{numbers: d.numbers.not()}
 					if in != (want >= level) || in == out.has(value.Value{Kind: value.Number, Num: num}) {
 						t.Errorf("%s at %v has %s: %v", &src, level, n, in)
@@ -82,7 +82,7 @@ func TestRoundingIsFreeOfAllocations(t *testing.T) {
 	for _, n := range []value.Num{number("9999.9999999999999999").Num, float, value.IntNum(-1 << 63)} {
 		compiled := newTest(&Test{Op: Gte, Operand: number("9007199254740993")}, Semantics{}, nil)
 		slot := value.Slot{Kind: value.Number, Num: n}
-		if got := testing.AllocsPerRun(10, func() { compiled.truth(&slot) }); got != 0 {
+		if got := testing.AllocsPerRun(10, func() { compiled.truth(&slot, nil) }); got != 0 {
 			t.Errorf("%s: %v allocations", n, got)
 		}
 	}

@@ -43,13 +43,18 @@ func textSets(a *Analyzer, pool []string) *rapid.Generator[textSet] {
 			}
 		}
 
+		if rapid.IntRange(0, 2).Draw(t, "newer") == 0 {
+			newer := []Op{NotPattern, StartsWith, EndsWith, Length, PathInside, NotPathInside, Host, NotHost}
+			src = testOf(t, rapid.SampledFrom(newer).Draw(t, "newer op"), pool)
+		}
 		compiled := newTest(&src, a.reading.sem, a.patternsOf(a.reading.sem))
-		if p, ok := compiled.texts.(*pattern); ok {
+		for _, p := range a.patterns {
 			p.compile()
 		}
-		level := levelSet(&compiled, True)
+		least := rapid.SampledFrom([]Truth{True, Unknown}).Draw(t, "level")
+		level := a.ask().levelSet(&compiled, least)
 		truth := func(s string) bool {
-			return compiled.truth(&value.Slot{Kind: value.String, Text: s}) == True
+			return compiled.truth(&value.Slot{Kind: value.String, Text: s}, nil) >= least
 		}
 		return textSet{level.texts, truth, fmt.Sprint(&src)}
 	})

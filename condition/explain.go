@@ -23,6 +23,9 @@ const (
 	WhyNotAPath        = "not_a_path"           // a dotted key that is not a path, or not one that this use can read
 	WhyNoParentHere    = "no_parent_here"       // a key that begins with `parent.`, although only arguments are read
 	WhyUnreadableTest  = "unreadable_test"      // the test in the file is invalid
+	WhyUnreadableText  = "unreadable_text"      // the text is not of the form that the test reads
+	WhyElement         = "unknown_element"      // the test of some element of a list is unknown
+	WhyCurrency        = "unknown_currency"     // the currency is missing, or not one of the test's
 	WhyNoArguments     = "not_an_object"        // the arguments, or the parent's input, are not an object
 	WhyNoParentInput   = "missing_parent_input" // the call has no parent's input
 	WhyNoTime          = "missing_time"         // the moment of the call is not known
@@ -138,20 +141,20 @@ func (m *matcher) look(v *View) (truth Truth, why, seen string) {
 	s := &doc.Slots[m.slot]
 	if m.nested >= 0 {
 		if n := &doc.Slots[m.nested]; s.Kind == value.Absent ||
-			n.Kind != value.Absent && all(m.tests, n) > all(m.tests, s) {
+			n.Kind != value.Absent && all(m.tests, n, v) > all(m.tests, s, v) {
 			s = n
 		}
 	}
 
-	return all(m.tests, s), whyOf(m.tests, s), classOf(s)
+	return all(m.tests, s, v), whyOf(m.tests, s, v), classOf(s)
 }
 
 // whyOf returns the reason for the first test that is Unknown, or WhyMatched.
-func whyOf(tests []test, s *value.Slot) string {
+func whyOf(tests []test, s *value.Slot, v *View) string {
 	if len(tests) == 0 {
 		return WhyAlways
 	}
-	i := slices.IndexFunc(tests, func(t test) bool { return t.truth(s) == Unknown })
+	i := slices.IndexFunc(tests, func(t test) bool { return t.truth(s, v) == Unknown })
 	switch {
 	case i < 0:
 		return WhyMatched
@@ -161,8 +164,14 @@ func whyOf(tests []test, s *value.Slot) string {
 		return WhyMissingArgument
 	case s.Kind == value.Null:
 		return WhyNullArgument
+	case s.Kind == value.Number && tests[i].money != nil:
+		return tests[i].money.why(v)
 	case s.Kind == value.Number && tests[i].numbers != nil:
 		return WhyRoundedNumber
+	case s.Kind == value.String && tests[i].texts != nil:
+		return WhyUnreadableText
+	case s.Kind == value.Array && tests[i].compounds != nil:
+		return WhyElement
 	}
 
 	return WhyTypeMismatch

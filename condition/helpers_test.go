@@ -14,11 +14,17 @@ type fataler interface {
 // read parses a condition written in YAML.
 func read(t fataler, text string) (*Expr, []diag.Finding) {
 	t.Helper()
+	return Parse(nodes(t, text), Policy11)
+}
+
+// nodes reads YAML.
+func nodes(t fataler, text string) *yamldoc.Node {
+	t.Helper()
 	doc, findings := yamldoc.Parse("test.yaml", []byte(text), yamldoc.Limits{})
 	if doc == nil {
 		t.Fatalf("%s: %v", text, findings)
 	}
-	return Parse(doc.Root, Policy11)
+	return doc.Root
 }
 
 // sound parses a condition without errors.

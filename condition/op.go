@@ -1,6 +1,8 @@
 package condition
 
 import (
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,15 +47,21 @@ type operator interface {
 
 	// compare compiles the operands of a test. It returns false if they don't have the form
 	// that operand reads, which is possible in a Test built in code.
-	compare(operands []Scalar, patterns patterns) (comparison, bool)
+	compare(t *Test, with compiling) (comparison, bool)
+}
+
+// compiling is what the compilation of tests depends on.
+type compiling struct {
+	sem      Semantics
+	patterns patterns
 }
 
 // words are the names of a test: "above" as in "amount above 5" is for reasons, ">" as in
 // "amount > 5" is for lists.
 type words struct{ reason, list string }
 
-// operators are the operators of files, in the order in which sentences list them. To add one,
-// write a file op_*.go and add a line here; then `make generate` adds it to the JSON Schemas
+// operators are the operators of AgentFormat, in the order in which sentences list them. To add
+// one, write a file op_*.go and add a line here; then `make generate` adds it to the JSON Schemas
 // and the documentation.
 var operators = [...]operator{
 	order{Gt, "Greater than.", words{"above", ">"}, 1, false},
@@ -66,6 +74,38 @@ var operators = [...]operator{
 	equality{NotIn, "None of these.", words{"none of", "is none of"}, many{}, true},
 }
 
+// additions are the operators that only Policy11 has. To add one, write a file op_*.go and add a
+// line here, as for operators.
+var additions = [...]operator{
+	presence{},
+	unmatched{},
+	affix{StartsWith, "Begins with this text, or one of these.", words{"beginning with", "begins with"}},
+	affix{EndsWith, "Ends with this text, or one of these.", words{"ending with", "ends with"}},
+	lengths{},
+	within{PathInside, "A path that is this directory or below it, or one of these.",
+		words{"inside", "is inside"}, false},
+	within{NotPathInside, "A path outside this directory, or all of these.", words{"outside", "is outside"}, true},
+	site{Host, "An address of this host, or one of these; *.example.com is every host below example.com.",
+		words{"an address of", "is an address of"}, false},
+	site{NotHost, "A readable address of another host.", words{"no address of", "is an address, not of"}, true},
+	elements{Any, "A list with an element that is this value, or passes these tests.",
+		words{"with an element", "has an element"}},
+	elements{All, "A list of which every element is this value, or passes these tests.",
+		words{"with only elements", "has only elements"}},
+	elements{None, "A list without an element that is this value, or passes these tests.",
+		words{"without an element", "has no element"}},
+	money{},
+}
+
+// all returns the operators of a language.
+func (l Language) all() []operator {
+	list := slices.Clone(operators[:])
+	if l == Policy11 {
+		list = append(list, additions[:]...)
+	}
+	return list
+}
+
 // find returns the operator with a name. A bare value in a file is Eq, which has no name in
 // files.
 func find(name Op) (operator, bool) {
@@ -74,22 +114,32 @@ func find(name Op) (operator, bool) {
 			return o, true
 		}
 	}
+	for _, o := range additions {
+		if o.op() == name {
+			return o, true
+		}
+	}
 	return equality{name: Eq, named: words{"equal to", "is"}, form: one{}}, name == Eq
 }
 
-// Operators lists the names of operators in files.
-func Operators() []Op {
+// Has reports whether files of a language may use an operator.
+func (l Language) Has(name Op) bool {
+	return slices.ContainsFunc(l.all(), func(o operator) bool { return o.op() == name })
+}
+
+// Operators lists the names of operators in files of a language.
+func Operators(l Language) []Op {
 	var names []Op
-	for _, o := range operators {
+	for _, o := range l.all() {
 		names = append(names, o.op())
 	}
 	return names
 }
 
 // OperatorList returns the Operators as part of a sentence.
-func OperatorList() string {
+func OperatorList(l Language) string {
 	var names []string
-	for _, o := range operators {
+	for _, o := range l.all() {
 		names = append(names, "`"+string(o.op())+"`")
 	}
 	return strings.Join(names, ", ")
@@ -133,9 +183,12 @@ type patterns func(text string) (*pattern, error)
 // comparison is a test's comparison with arguments of its operands' types. A field is nil if no
 // operand has its type.
 type comparison struct {
-	bools   *[2]bool // the results for false and for true
-	numbers numberTest
-	texts   textTest
+	bools     *[2]bool // the results for false and for true
+	numbers   numberTest
+	texts     textTest
+	compounds compoundTest
+	money     *moneyTest
+	given     *[2]Truth // the results for a missing argument or null, and for every other value
 }
 
 // numberTest is a test of numbers. It is Unknown for a number for which a reader that rounds to
@@ -147,11 +200,19 @@ type numberTest interface {
 	cost() int
 }
 
-// textTest is a test of strings. holds evaluates it for one string; set returns all strings for
-// which it holds.
+// textTest is a test of strings. truth evaluates it for one string; set returns the strings that
+// reach a level of truth.
 type textTest interface {
-	holds(s string) bool
-	set() texts
+	truth(s string) Truth
+	set(level Truth) texts
+	cost() int
+}
+
+// compoundTest is a test of arrays and objects. truth evaluates it for one; set returns those that
+// reach a level of truth, for a question.
+type compoundTest interface {
+	truth(s *value.Slot, v *View) Truth
+	set(level Truth, q *question) *compounds
 	cost() int
 }
 
@@ -166,8 +227,8 @@ type operand interface {
 	// of returns the operands of a test.
 	of(t *Test) []Scalar
 
-	// text formats the operands.
-	text(t *Test) string
+	// text formats the operands. It omits the entries of a list after the given number of them.
+	text(t *Test, most int) string
 }
 
 // one is a single scalar of a kind, or of any kind.
@@ -197,7 +258,7 @@ func (o one) read(p *parser, t *Test, n *yamldoc.Node) bool {
 
 func (o one) of(t *Test) []Scalar { return []Scalar{t.Operand} }
 
-func (o one) text(t *Test) string { return t.Operand.String() }
+func (o one) text(t *Test, _ int) string { return t.Operand.String() }
 
 // many is a list of scalars. An invalid entry makes the whole test invalid.
 type many struct{}
@@ -221,13 +282,12 @@ func (many) read(p *parser, t *Test, n *yamldoc.Node) bool {
 
 func (many) of(t *Test) []Scalar { return t.List }
 
-func (many) text(t *Test) string {
-	const shown = 8
+func (many) text(t *Test, most int) string {
 	var entries []string
-	for i := range t.List[:min(len(t.List), shown)] {
+	for i := range t.List[:min(len(t.List), most)] {
 		entries = append(entries, t.List[i].String())
 	}
-	if more := len(t.List) - shown; more > 0 {
+	if more := len(t.List) - most; more > 0 {
 		entries = append(entries, strconv.Itoa(more)+" more")
 	}
 	return "[" + strings.Join(entries, ", ") + "]"
@@ -253,10 +313,15 @@ func (t *Test) Expression() (re string, ok bool) {
 }
 
 // String formats the test as in "gt 10000" or `in ["EUR", "USD"]`. Long lists are cut.
-func (t *Test) String() string {
+func (t *Test) String() string { return strings.TrimSpace(string(t.Op) + " " + t.operandText(8)) }
+
+// OperandText formats the operands as String does, but completely.
+func (t *Test) OperandText() string { return t.operandText(math.MaxInt) }
+
+func (t *Test) operandText(most int) string {
 	o, ok := find(t.Op)
 	if !ok {
-		return string(t.Op)
+		return ""
 	}
-	return string(t.Op) + " " + o.operand().text(t)
+	return o.operand().text(t, most)
 }

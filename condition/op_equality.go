@@ -45,7 +45,8 @@ func (e equality) negative() bool { return e.not }
 
 func (e equality) expression(string) (string, bool) { return "", false }
 
-func (e equality) compare(operands []Scalar, _ patterns) (comparison, bool) {
+func (e equality) compare(t *Test, _ compiling) (comparison, bool) {
+	operands := e.form.of(t)
 	var bools *[2]bool
 	var nums []value.Num
 	var words []string
@@ -148,7 +149,7 @@ func newTextList(words []string, not bool) *textList {
 	return l
 }
 
-func (l *textList) holds(s string) bool { return l.has(s) != l.not }
+func (l *textList) truth(s string) Truth { return truthOf(l.has(s) != l.not) }
 
 func (l *textList) has(s string) bool {
 	if l.index != nil {
@@ -165,7 +166,7 @@ func (l *textList) has(s string) bool {
 }
 
 // set leaves out strings that arguments can't have, because they are not valid UTF-8.
-func (l *textList) set() texts {
+func (l *textList) set(Truth) texts {
 	words := slices.DeleteFunc(slices.Clone(l.words), func(s string) bool { return !utf8.ValidString(s) })
 	slices.Sort(words)
 	return texts{but: l.not, list: slices.Compact(words)}

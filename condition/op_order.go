@@ -36,8 +36,8 @@ func (o order) negative() bool { return false }
 
 func (o order) expression(string) (string, bool) { return "", false }
 
-func (o order) compare(operands []Scalar, _ patterns) (comparison, bool) {
-	limit := operands[0]
+func (o order) compare(t *Test, _ compiling) (comparison, bool) {
+	limit := t.Operand
 	return comparison{numbers: &bound{o, limit.Num, limit.Num.Float()}}, limit.Kind == value.Number
 }
 

@@ -25,12 +25,12 @@ func (search) negative() bool { return false }
 
 func (search) expression(operand string) (string, bool) { return operand, true }
 
-func (search) compare(operands []Scalar, patterns patterns) (comparison, bool) {
-	if operands[0].Kind != value.String {
+func (search) compare(t *Test, with compiling) (comparison, bool) {
+	if t.Operand.Kind != value.String {
 		return comparison{}, false
 	}
 
-	found, err := patterns(operands[0].Text)
+	found, err := with.patterns(t.Operand.Text)
 	return comparison{texts: found}, err == nil
 }
 

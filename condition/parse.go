@@ -16,6 +16,34 @@ const (
 	Policy11
 )
 
+// Newer returns the keys of operators that only Policy11 has in a node of any form, which is meant
+// to be a condition.
+func Newer(n *yamldoc.Node) []*yamldoc.Node {
+	if n == nil {
+		return nil
+	}
+	groups := n.Items
+	if n.Kind == yamldoc.Mapping {
+		groups = []*yamldoc.Node{n}
+	}
+	var keys []*yamldoc.Node
+	for _, g := range groups {
+		match := g.Get("args_match")
+		if match == nil {
+			continue
+		}
+		for _, m := range match.Fields {
+			for _, f := range m.Value.Fields {
+				if op := Op(f.Key.Text); Policy11.Has(op) && !AgentFormat.Has(op) {
+					keys = append(keys, f.Key)
+				}
+			}
+		}
+	}
+
+	return keys
+}
+
 // Parse reads a condition: a group, or a list of groups. It accepts what the JSON Schema of the
 // language accepts. Invalid parts are reported as findings (without File) and become tests that
 // are always Unknown, so that the Expr asks. It never returns a nil Expr.
@@ -36,6 +64,7 @@ func ParseWhen(n *yamldoc.Node) (*Expr, []diag.Finding) {
 type parser struct {
 	operators Language
 	when      bool // it reads the `when` of a rule
+	inList    bool // tests of elements are being read, outside of where
 	findings  []diag.Finding
 }
 
@@ -128,7 +157,7 @@ func (p *parser) matcher(f *yamldoc.Field) Matcher {
 // named reads a test with an operator that the file names.
 func (p *parser) named(name, operand *yamldoc.Node, at diag.Range) Test {
 	op := Op(name.Text)
-	if _, ok := find(op); !ok || op == Eq {
+	if !p.operators.Has(op) {
 		p.refuse(name.Range)
 		return unreadableTest(at)
 	}

@@ -127,7 +127,7 @@ func TestHandMadeNonsenseAsks(t *testing.T) {
 	}
 
 	odd := newTest(&Test{Op: Ne, Operand: text("a")}, Semantics{}, nil)
-	if got := odd.truth(&value.Slot{Kind: 99}); got != Unknown {
+	if got := odd.truth(&value.Slot{Kind: 99}, nil); got != Unknown {
 		t.Errorf("a kind that does not exist: %v", got)
 	}
 }
@@ -220,13 +220,18 @@ func TestRulesAreDescribed(t *testing.T) {
 	}
 }
 
-// ruleIDs returns the rules reported for an example: a condition, or the args_match of one.
+// ruleIDs returns the rules reported for an example: a condition, the args_match of one, or a policy
+// with one rule.
 func ruleIDs(t *testing.T, text string) []string {
 	t.Helper()
 	if rest, ok := strings.CutPrefix(text, "condition:\n"); ok {
 		text = rest
 	}
-	_, findings := read(t, text)
+	root := nodes(t, text)
+	if root.Get("policy_ref") != nil {
+		root = root.Get("rules").Items[0].Get("approval").Get("condition")
+	}
+	_, findings := Parse(root, Policy11)
 	var ids []string
 	for _, f := range findings {
 		ids = append(ids, f.Rule)

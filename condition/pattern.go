@@ -36,6 +36,14 @@ type pattern struct {
 	trims  bool           // the right-trimmed text may match even if the whole text does not
 	re     *regexp.Regexp // see compile
 
+	// is evaluates the pattern instead of re, if it is not nil.
+	is func(text string) bool
+	// fact says what a pattern without an expression stands for. Such a pattern has no tree.
+	fact *fact
+	// named describes a pattern that is not the operand of an operator: the words after the
+	// argument if the text matches, and if it does not.
+	named [2]string
+
 	machine *automata.Pattern // of an Analyzer, built when needed
 }
 
@@ -69,7 +77,7 @@ func wholeText(text string) (source string, tree *syntax.Regexp, err error) {
 
 // compile builds the regular expression, once.
 func (p *pattern) compile() {
-	if p.re == nil {
+	if p.re == nil && p.is == nil {
 		// newPattern has parsed it; the anchors of wholeText add a little.
 		p.re = bounded.Bounds{
 			Bytes:  maxPatternBytes + 16,
@@ -90,17 +98,26 @@ func (p *pattern) automaton() *automata.Pattern {
 // holds reports whether the pattern matches the text or, if that may differ, the text without
 // trailing white space.
 func (p *pattern) holds(text string) bool {
-	if p.re.MatchString(text) {
+	is := p.is
+	if is == nil {
+		is = p.re.MatchString
+	}
+	if is(text) {
 		return true
 	}
 	if !p.trims {
 		return false
 	}
 	trimmed := strings.TrimRightFunc(text, unicode.IsSpace)
-	return len(trimmed) < len(text) && p.re.MatchString(trimmed)
+	return len(trimmed) < len(text) && is(trimmed)
 }
 
-func (p *pattern) set() texts { return texts{but: true, pats: []literal{{pat: p}}} }
+func (p *pattern) truth(text string) Truth { return truthOf(p.holds(text)) }
+
+func (p *pattern) set(Truth) texts { return p.among(false) }
+
+// among returns the texts that match the pattern, or those that don't.
+func (p *pattern) among(not bool) texts { return texts{but: true, pats: []literal{{p, not}}} }
 
 // cost is higher than that of lists of numbers and strings.
 func (p *pattern) cost() int { return 2*longList + 1 }

@@ -102,7 +102,21 @@ func (c *Compiler) matcher(use Use, src *Matcher) matcher {
 	}
 
 	m.tests = newTests(src, c.sem, c.pattern)
+	c.findCurrencies(use, m.tests)
 	return m
+}
+
+// findCurrencies adds the slots of the currencies that tests compare by. Elements of lists are
+// compared by a currency of the arguments, too.
+func (c *Compiler) findCurrencies(use Use, tests []test) {
+	for i := range tests {
+		if money := tests[i].money; money != nil {
+			money.find(use, c)
+		}
+		if list, ok := tests[i].compounds.(*elementsTest); ok {
+			c.findCurrencies(use, list.tests)
+		}
+	}
 }
 
 func newTests(src *Matcher, sem Semantics, patterns patterns) []test {
@@ -195,23 +209,23 @@ func (m *matcher) truth(v *View) Truth {
 	case m.takes:
 		return truthOf(s.Kind != value.Absent && s.Kind != value.Null)
 	case m.nested < 0:
-		return all(m.tests, s)
+		return all(m.tests, s, v)
 	}
 	n := &doc.Slots[m.nested]
 	switch {
 	case n.Kind == value.Absent:
-		return all(m.tests, s)
+		return all(m.tests, s, v)
 	case s.Kind == value.Absent:
-		return all(m.tests, n)
+		return all(m.tests, n, v)
 	}
 
-	return max(all(m.tests, s), all(m.tests, n))
+	return max(all(m.tests, s, v), all(m.tests, n, v))
 }
 
-func all(tests []test, s *value.Slot) Truth {
+func all(tests []test, s *value.Slot, v *View) Truth {
 	result := True
 	for i := range tests {
-		if result = min(result, tests[i].truth(s)); result == False {
+		if result = min(result, tests[i].truth(s, v)); result == False {
 			break
 		}
 	}

@@ -10,6 +10,8 @@ import (
 // Ids of the rules that Parse reports.
 const (
 	ruleShape         = "condition-shape"
+	ruleOperand       = "operand-invalid"
+	ruleUnit          = "currency-without-unit"
 	ruleRegex         = "regex-invalid"
 	ruleRegexRE2      = "regex-not-re2"
 	ruleRegexSize     = "regex-too-large"
@@ -27,6 +29,8 @@ var pages embed.FS
 func Rules() []diag.RuleInfo {
 	infos := diag.Pages(pages,
 		ruleShape,
+		ruleUnit,
+		ruleOperand,
 		ruleRegexControl,
 		ruleRegex,
 		ruleRegexRE2,
@@ -34,7 +38,7 @@ func Rules() []diag.RuleInfo {
 		ruleRegexPortable,
 	)
 	for i := range infos {
-		infos[i].Why = strings.ReplaceAll(infos[i].Why, "{{operators}}", OperatorList())
+		infos[i].Why = strings.ReplaceAll(infos[i].Why, "{{operators}}", OperatorList(AgentFormat))
 	}
 	return infos
 }

@@ -11,13 +11,16 @@ type Semantics struct {
 
 	// OnMismatch is the result of a test for a value of another type, including arrays and
 	// objects (rows "type mismatch", "argument is an array", "pattern on non-string"). It does
-	// not apply to ne and not_in, which are True for any other type.
+	// not apply to ne and not_in, which are True for any other type. It also holds for texts,
+	// lists and currencies for which an operator of Policy11 is Unknown.
 	OnMismatch Silence
 
-	// Anchor says how much of the text a pattern must match (row "regex anchoring").
+	// Anchor says how much of the text a pattern must match (row "regex anchoring"). It also holds
+	// for not_pattern, which is then true more often.
 	Anchor Anchor
 
-	// Trim says which texts a pattern is tried on (row "regex flags").
+	// Trim says which texts a pattern is tried on (row "regex flags"). It also holds for
+	// not_pattern, and for ends_with.
 	Trim Trim
 }
 

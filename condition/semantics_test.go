@@ -573,7 +573,7 @@ func TestTrimRawOnly(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	var b strings.Builder
-	for _, o := range Operators() {
+	for _, o := range Operators(Policy11) {
 		b.WriteString(string(o) + "\n")
 	}
 	for v := False; v <= True+1; v++ {

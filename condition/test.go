@@ -12,6 +12,8 @@ type test struct {
 	bools      [2]Truth     // of false and true
 	numbers    numberTest   // nil: the truth for numbers is fixed
 	texts      textTest     // nil: the truth for strings is fixed
+	compounds  compoundTest // nil: the truth for arrays and objects is fixed
+	money      *moneyTest   // nil: numbers are not compared by currency
 	unreadable bool
 }
 
@@ -19,18 +21,22 @@ type test struct {
 // compiled, which is possible in an Expr built in code, is Unknown for all arguments.
 func newTest(src *Test, sem Semantics, patterns patterns) test {
 	o, known := find(src.Op)
-	operands := o.operand().of(src)
 	t := test{}
 	if !known {
 		return unknownTest()
 	}
 
-	c, ok := o.compare(operands, patterns)
+	c, ok := o.compare(src, compiling{sem, patterns})
 	if !ok {
 		return unknownTest()
 	}
-	t.numbers, t.texts = c.numbers, c.texts
-	t.fix(sem, o.negative(), len(operands))
+	t.numbers, t.texts, t.compounds, t.money = c.numbers, c.texts, c.compounds, c.money
+	_, lists := o.operand().(many)
+	t.fix(sem, o.negative(), lists && len(src.List) == 0)
+	if c.given != nil {
+		t.fill(c.given[1])
+		t.fixed[value.Absent], t.fixed[value.Null] = c.given[0], c.given[0]
+	}
 	if c.bools != nil {
 		t.bools = [2]Truth{truthOf(c.bools[0]), truthOf(c.bools[1])}
 	}
@@ -43,14 +49,15 @@ func unknownTest() test {
 	return t
 }
 
-// fix sets the truth for every kind of argument, assuming that no operand is of that kind.
-func (t *test) fix(sem Semantics, negative bool, operands int) {
+// fix sets the truth for every kind of argument, assuming that no operand is of that kind. without
+// means that there are no operands at all.
+func (t *test) fix(sem Semantics, negative, without bool) {
 	missing, mismatch := sem.OnMissing.truth(), sem.OnMismatch.truth()
 	switch {
 	case negative: // another type, or null, is another value; a missing argument has no value
 		t.fill(True)
 		t.fixed[value.Absent] = Unknown
-	case operands == 0: // `in: []`
+	case without: // `in: []`
 		t.fill(False)
 		t.fixed[value.Absent] = missing
 	default:
@@ -88,17 +95,24 @@ func truthOf(b bool) Truth {
 }
 
 // truth evaluates the test for one argument.
-func (t *test) truth(s *value.Slot) Truth {
+func (t *test) truth(s *value.Slot, v *View) Truth {
 	switch s.Kind {
 	case value.Bool:
 		return t.bools[index(s.Bool)]
 	case value.Number:
+		if t.money != nil {
+			return t.money.truth(&s.Num, v)
+		}
 		if t.numbers != nil {
 			return t.numbers.truth(&s.Num)
 		}
 	case value.String:
 		if t.texts != nil {
-			return truthOf(t.texts.holds(s.Text))
+			return t.texts.truth(s.Text)
+		}
+	case value.Array, value.Object:
+		if t.compounds != nil {
+			return t.compounds.truth(s, v)
 		}
 	}
 
@@ -116,6 +130,12 @@ func (t *test) cost() int {
 	}
 	if t.texts != nil {
 		n += t.texts.cost()
+	}
+	if t.compounds != nil {
+		n += t.compounds.cost()
+	}
+	if t.money != nil {
+		n += t.money.cost()
 	}
 	return n
 }

@@ -148,6 +148,10 @@ func (a *texts) guess() (string, bool) {
 	var samples []string
 	forward, backward := "", ""
 	for _, l := range a.pats {
+		if l.pat.fact != nil {
+			samples = append(samples, l.pat.fact.samples...)
+			continue
+		}
 		if s, ok := sample(l.pat.tree); ok && !l.not {
 			samples = append(samples, s)
 			forward, backward = forward+s, s+backward
@@ -179,6 +183,14 @@ func (a *texts) pick(e *effort) (string, Verdict) {
 	if s, ok := a.guess(); ok {
 		return s, Yes
 	}
+	if facts := a.facts(nil); len(facts) > 0 {
+		return a.pickByFacts(facts, e)
+	}
+	return a.search(e)
+}
+
+// search looks for a string of a set without facts.
+func (a *texts) search(e *effort) (string, Verdict) {
 	if a.empty() {
 		return "", No
 	}

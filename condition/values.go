@@ -69,6 +69,7 @@ func (v Values) And(w Values) Values { return Values{v.set.and(w.set)} }
 // Or returns the union of two sets.
 func (v Values) Or(w Values) Values {
 	not := func(t texts) texts { return texts{but: !t.but, list: t.list} } // such sets have no patterns
+	// Such sets don't restrict arrays and objects.
 	return Values{domain{
 		atoms:   v.set.atoms | w.set.atoms,
 		numbers: v.set.numbers.or(w.set.numbers),

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -239,7 +240,11 @@ func checkDodged(t *rapid.T, w world) Verdict {
 		if given {
 			b = string(v.AppendJSON(nil))
 		}
-		if _, has := witness.Get("a"); has || !s.has(v) || asks("", b) || !some(b) {
+		// The values that some tries hold few lists and objects.
+		listed := slices.ContainsFunc([]string{"length (", "any (", "all (", "none (", "money ("}, func(s string) bool {
+			return strings.Contains(show(x), s)
+		})
+		if _, has := witness.Get("a"); has || !s.has(v) || asks("", b) || !listed && !some(b) {
 			t.Fatalf("x %s: the witness %s shows nothing", show(x), witness.AppendJSON(nil))
 		}
 

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/assent-dev/assent/value"
 )
@@ -76,7 +77,15 @@ func (c *choice) fill(place int) Verdict {
 			return Yes
 		}
 	}
-	if d.atoms&atomCompound == 0 {
+	if d.compounds != nil {
+		switch c.list(place, d) {
+		case Yes:
+			return Yes
+		case Undecided:
+			result = Undecided
+		}
+	}
+	if d.atoms&atomCompound == 0 || d.compounds != nil && d.compounds.objects.empty() {
 		return result
 	}
 	c.at[place] = value.Value{Kind: value.Object}
@@ -90,7 +99,106 @@ func (c *choice) fill(place int) Verdict {
 		}
 	}
 
+	if d.compounds != nil {
+		switch c.members(place, d.compounds.objects) {
+		case No:
+			return result
+		case Undecided:
+			inside = Undecided
+		}
+	}
 	return inside
+}
+
+// list chooses a list for a place with places below it. They are absent, unless they name elements
+// of the list, which is not tried.
+func (c *choice) list(place int, d domain) Verdict {
+	lists := &compounds{lists: d.compounds.lists}
+	switch {
+	case lists.empty():
+		return No
+	case slices.ContainsFunc(c.q.tree.children[place], func(child int) bool { return isIndex(c.step(place, child)) }):
+		return Undecided
+	case !c.absentBelow(place):
+		return No
+	}
+	return c.pick(place, domain{}.onlyCompounds(lists))
+}
+
+// step returns the key below a place that leads to another.
+func (c *choice) step(place, below int) string { return c.q.places[below][len(c.q.places[place])] }
+
+func isIndex(segment string) bool {
+	return strings.Trim(segment, "0123456789") == "" && (segment == "0" || !strings.HasPrefix(segment, "0"))
+}
+
+// members gives the object at a place one of the allowed numbers of members, by leaving out those
+// that may be absent and adding others.
+func (c *choice) members(place int, allowed counts) Verdict {
+	present := map[string]bool{}
+	for _, child := range c.q.tree.children[place] {
+		step := c.step(place, child)
+		present[step] = present[step] || c.present(child)
+	}
+	n := 0
+	for _, is := range present {
+		n += index(is)
+	}
+
+	total, ok := allowed.from(n)
+	for _, child := range c.q.tree.children[place] {
+		step := c.step(place, child)
+		if ok || !present[step] || !c.dropped(place, step) {
+			continue
+		}
+		n--
+		present[step] = false
+		total, ok = allowed.from(n)
+	}
+	if !ok {
+		return No
+	}
+	if total-n > maxPicked {
+		return Undecided
+	}
+	extra := padded(total - n + len(present))
+	extra.Members = slices.DeleteFunc(extra.Members, func(m value.Member) bool {
+		_, tracked := present[m.Key]
+		return tracked
+	})[:total-n]
+	c.at[place] = extra
+	return Yes
+}
+
+// present reports whether a place or one below it has a value.
+func (c *choice) present(place int) bool {
+	return c.at[place].Kind != value.Absent || slices.ContainsFunc(c.q.tree.children[place], c.present)
+}
+
+// dropped sets every place below a member of an object absent, if all of them may be.
+func (c *choice) dropped(place int, step string) bool {
+	var below []int
+	for _, child := range c.q.tree.children[place] {
+		if c.step(place, child) == step {
+			below = append(below, child)
+		}
+	}
+	for _, child := range below {
+		if c.box.at(child).atoms&atomAbsent == 0 || !c.mayBeAbsentBelow(child) {
+			return false
+		}
+	}
+	for _, child := range below {
+		c.at[child] = value.Value{}
+		c.absentBelow(child)
+	}
+	return true
+}
+
+func (c *choice) mayBeAbsentBelow(place int) bool {
+	return !slices.ContainsFunc(c.q.tree.children[place], func(child int) bool {
+		return c.box.at(child).atoms&atomAbsent == 0 || !c.mayBeAbsentBelow(child)
+	})
 }
 
 func (c *choice) pick(place int, d domain) Verdict {
@@ -115,7 +223,13 @@ func (c *choice) absentBelow(place int) bool {
 func (c *choice) document() value.Value {
 	root := value.Value{Kind: value.Object}
 	for i, v := range c.at {
-		if v.Kind != value.Absent {
+		switch {
+		case v.Kind == value.Absent:
+		case len(c.q.places[i]) == 0 && v.Kind != value.Object: // an element of a list
+			root = v
+		case len(c.q.places[i]) == 0:
+			root.Members = append(root.Members, v.Members...)
+		default:
 			put(&root, c.q.places[i], v)
 		}
 	}
@@ -135,5 +249,7 @@ func put(v *value.Value, segments []string, leaf value.Value) {
 		put(member, segments[1:], leaf)
 	case leaf.Kind != value.Object:
 		*member = leaf
+	default:
+		member.Members = append(member.Members, leaf.Members...)
 	}
 }

@@ -85,10 +85,15 @@ func (d domain) timeWords(key string) string {
 
 // words describes a domain of the argument with a name.
 func (d domain) words(name string) string {
-	if d.atoms == allAtoms&^atomAbsent && d.numbers.full() && d.texts.full() {
-		return name + " is given"
+	if d.compounds == nil && d.numbers.full() && d.texts.full() {
+		switch d.atoms {
+		case allAtoms &^ atomAbsent:
+			return name + " is given"
+		case allAtoms &^ (atomAbsent | atomNull):
+			return name + " is given and not null"
+		}
 	}
-	if d.atoms == allAtoms {
+	if d.atoms == allAtoms && d.compounds == nil {
 		switch {
 		case d.texts.full() && d.numbers.empty():
 			return name + " is no number"
@@ -108,10 +113,21 @@ func (d domain) words(name string) string {
 	if !d.texts.empty() {
 		parts = append(parts, d.texts.words(name))
 	}
-	if atoms := d.atoms.words(); atoms != "" {
+	if d.compounds != nil {
+		parts = append(parts, d.compounds.words(name))
+	}
+	if atoms := d.withoutCompounds().words(); atoms != "" {
 		parts = append(parts, name+" is "+atoms)
 	}
 	return strings.Join(parts, " or ")
+}
+
+// withoutCompounds returns the atoms without the one that compounds describes.
+func (d *domain) withoutCompounds() atoms {
+	if d.compounds != nil {
+		return d.atoms &^ atomCompound
+	}
+	return d.atoms
 }
 
 // words lists the atoms in the form in which they follow the word "is".
@@ -204,10 +220,12 @@ func (a numbers) interval(name string, i int) string {
 func (a *texts) words(name string) string {
 	var list []string
 	switch {
-	case !a.but && len(a.list) == 1:
-		return name + " is " + strconv.Quote(a.list[0])
 	case !a.but:
-		return name + " is one of " + enumerate(quoted(a.list), ", ")
+		all := quoted(a.list)
+		if len(all) == 1 {
+			return name + " is " + all[0]
+		}
+		return name + " is one of " + enumerate(all, ", ")
 	case a.full():
 		return name + " is a text"
 	case len(a.list) > 0:
@@ -215,6 +233,10 @@ func (a *texts) words(name string) string {
 	}
 
 	for _, l := range a.pats {
+		if l.pat.named[0] != "" {
+			list = append(list, name+" "+l.pat.named[index(l.not)])
+			continue
+		}
 		verb := " matches "
 		if l.not {
 			verb = " is a text that does not match "
@@ -240,10 +262,21 @@ func (p *pattern) words() string {
 	return text
 }
 
+// quoted quotes texts. All spellings of a currency's code together are one entry.
 func quoted(list []string) []string {
+	spelt := map[string]int{}
+	for _, s := range list {
+		spelt[upperCode(s)]++
+	}
 	var out []string
 	for _, s := range list {
-		out = append(out, strconv.Quote(s))
+		code := upperCode(s)
+		switch whole := len(code) == 3 && spelt[code] == len(spellings(code)) && spelt[code] > 1; {
+		case !whole:
+			out = append(out, strconv.Quote(s))
+		case s == code:
+			out = append(out, strconv.Quote(s)+" in any case")
+		}
 	}
 	return out
 }

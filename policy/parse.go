@@ -169,7 +169,7 @@ func homeMade(key string) string {
 func (r *reader) shape(root *yamldoc.Node) {
 	own, excused := mistakes(root), followUps(root)
 	newer, fields := newerFields(root)
-	own = append(own, newer...)
+	own = append(append(own, newer...), r.newerOperators(root)...)
 	taken := map[diag.Position]bool{}
 	for _, f := range own {
 		taken[f.Range.Start] = true
@@ -186,6 +186,18 @@ func (r *reader) shape(root *yamldoc.Node) {
 	if !yamldoc.Stops(r.findings) {
 		r.add(violations...)
 	}
+}
+
+// newerOperators reports operators of version 1.1 in a policy of version 1.0.
+func (r *reader) newerOperators(root *yamldoc.Node) []diag.Finding {
+	if r.operators == condition.Policy11 {
+		return nil
+	}
+	var found []diag.Finding
+	for _, rule := range items(root.Get("rules")) {
+		found = append(found, schema.NewerOperators(rule.Get("approval").Get("condition"), needs11)...)
+	}
+	return found
 }
 
 // digest returns the digest of the canonical form of the content, so comments, quotes and line ends

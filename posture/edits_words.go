@@ -99,6 +99,9 @@ func testsText(m *condition.Matcher) string {
 			}
 			operands = append(operands, text)
 		}
+		if len(operands) == 0 && t.Op != condition.In && t.Op != condition.NotIn {
+			operands = []string{t.OperandText()}
+		}
 		tests = append(tests, words+" "+cmp.Or(strings.Join(operands, ", "), "nothing"))
 	}
 

@@ -115,6 +115,9 @@ func exprKey(e *condition.Expr) string {
 				for _, o := range m.Tests[j].Operands() {
 					b = appendScalar(b, o)
 				}
+				if len(m.Tests[j].Operands()) == 0 {
+					b = append(b, m.Tests[j].OperandText()...)
+				}
 				b = append(b, ')')
 			}
 

@@ -91,7 +91,7 @@ func Rules() []diag.RuleInfo {
 		ruleDelegationDepth,
 	)
 	for i := range infos {
-		infos[i].Why = strings.ReplaceAll(infos[i].Why, "{{operators}}", condition.OperatorList())
+		infos[i].Why = strings.ReplaceAll(infos[i].Why, "{{operators}}", condition.OperatorList(condition.AgentFormat))
 	}
 	return infos
 }

@@ -4,10 +4,26 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/jsonschema"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
+
+// NewerOperators reports the operators of policies 1.1 in a condition of any form. expected says what
+// they need.
+func NewerOperators(cond *yamldoc.Node, expected string) []diag.Finding {
+	var findings []diag.Finding
+	for _, key := range condition.Newer(cond) {
+		findings = append(findings, yamldoc.Stop(
+			ruleUnknownOperator,
+			key.Range,
+			fmt.Sprintf("unknown operator %q", key.Text),
+			expected,
+		))
+	}
+	return findings
+}
 
 // Violations validates a document with a JSON Schema and returns the failures as findings at their
 // positions; each stops the load. JSON has no non-finite numbers, so if the document contains some,
@@ -76,6 +92,10 @@ func (l locator) violation(failure jsonschema.Failure) diag.Finding {
 		if up := len(failure.Path) - 2; up >= 0 && failure.Path[up] == "args_match" {
 			f.Rule, f.Message = ruleUnknownOperator, fmt.Sprintf("unknown operator %q", failure.Property)
 			f.Expected += "; to test for equality write the value itself"
+			if condition.Policy11.Has(condition.Op(failure.Property)) {
+				f.Expected = `a rule of a policy, where it needs schema_version "1.1.0"; agents don't have it`
+				f.Nearest = ""
+			}
 		}
 
 		if key := l.key(at.node, failure.Property); key != nil {

@@ -71,7 +71,7 @@ func (l *looker) found(v any, at int32, level int) bool {
 		return l.fill(v, at, level)
 	}
 	if slot >= 0 {
-		l.sc.Slots[slot].Kind = Object
+		l.sc.Slots[slot].Kind, l.sc.Slots[slot].doc = Object, v
 	}
 	return level < l.lim.orDefault().MaxDepth && l.look(m, at, level+1)
 }
@@ -140,6 +140,9 @@ func (f *filler) value(doc any, at int32, depth int) Kind {
 
 	if slot >= 0 {
 		f.sc.Slots[slot].Kind = k
+		if k == Array || k == Object {
+			f.sc.Slots[slot].doc = doc
+		}
 	}
 	return k
 }
@@ -332,7 +335,7 @@ func (f *filler) tree(v Value, at int32, depth int) Kind {
 func (f *filler) pick(v Value, at int32) {
 	n := &f.nodes[at]
 	if n.slot >= 0 {
-		f.sc.Slots[n.slot] = Slot{Kind: v.Kind, Bool: v.Bool, Text: v.Text, Num: v.Num}
+		f.sc.Slots[n.slot] = SlotOf(v)
 	}
 
 	for _, head := range n.buckets {

@@ -123,15 +123,13 @@ func (p *scanner) value(i int, at int32, depth int) int {
 	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		return p.number(i, at)
 	case '{':
-		if slot := p.slot(at); slot != nil {
-			slot.Kind = Object
-		}
-		return p.object(i, at, depth)
+		end := p.object(i, at, depth)
+		p.compound(at, Object, i, end)
+		return end
 	case '[':
-		if slot := p.slot(at); slot != nil {
-			slot.Kind = Array
-		}
-		return p.array(i, at, depth)
+		end := p.array(i, at, depth)
+		p.compound(at, Array, i, end)
+		return end
 	case 't':
 		return p.literal(i, at, "true", Slot{Kind: Bool, Bool: true})
 	case 'f':
@@ -189,6 +187,13 @@ func eightDigits(w uint64) uint64 {
 	w = (w*10 + w>>8) & 0x00ff00ff00ff00ff
 	w = (w*100 + w>>16) & 0x0000ffff0000ffff
 	return (w*10000 + w>>32) & 0xffffffff
+}
+
+// compound fills the slot of an array or object that ends before an offset.
+func (p *scanner) compound(at int32, kind Kind, start, end int) {
+	if slot := p.slot(at); slot != nil && end >= 0 {
+		slot.Kind, slot.Text = kind, p.text[start:end]
+	}
 }
 
 // slot returns the slot of a node, or nil if it has none.

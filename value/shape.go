@@ -143,12 +143,34 @@ type Scratch struct {
 }
 
 // Slot is the value at one path. Text is the decoded content of a string. Text and Num may
-// share memory with the scanned document and with the Scratch.
+// share memory with the scanned document and with the Scratch. Value reads arrays and objects.
 type Slot struct {
 	Kind Kind
 	Bool bool
-	Text string
+	Text string // of an array or object in a scanned text: its source
 	Num  Num
+	doc  any // an array or object among Go values
+}
+
+// Value returns the whole value, including the parts of an array or an object.
+func (s *Slot) Value() (Value, error) {
+	switch {
+	case s.Kind != Array && s.Kind != Object:
+		return Value{Kind: s.Kind, Bool: s.Bool, Text: s.Text, Num: s.Num}, nil
+	case s.doc != nil:
+		return FromGo(s.doc, Limits{})
+	}
+
+	return Parse([]byte(s.Text), Limits{})
+}
+
+// SlotOf returns a slot that holds a value, for tests of the parts of an array.
+func SlotOf(v Value) Slot {
+	s := Slot{Kind: v.Kind, Bool: v.Bool, Text: v.Text, Num: v.Num}
+	if v.Kind == Array || v.Kind == Object {
+		s.doc = v
+	}
+	return s
 }
 
 // Reset removes references to the document, so that a pooled Scratch does not retain it.

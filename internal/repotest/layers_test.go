@@ -29,6 +29,7 @@ func layers() []layer {
 	return []layer{
 		{"internal/safetext", 0},
 		{"internal/pattern", 0},
+		{"internal/webhost", 0},
 		{"value", 1},
 		{"diag", 1},
 		{"internal/automata", 1},
@@ -201,6 +202,7 @@ func fences() map[string]string {
 		"github.com/sourcegraph/jsonrpc2":          "cmd/internal/editor",
 		"github.com/KimMachineGun/automemlimit":    "cmd/*",
 		"golang.org/x/term":                        "cmd/internal/term",
+		"golang.org/x/net":                         "internal/webhost",
 		"golang.org/x/mod":                         "approval/ledger",
 		"modernc.org/sqlite":                       "store/sqlite*",
 		"github.com/jackc/pgx":                     "store/postgres*",

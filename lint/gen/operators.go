@@ -11,8 +11,12 @@ import (
 
 // listings are the files that list the operators of args_match, in a
 // sentence or in a JSON Schema.
-func listings() []string {
-	return []string{"schema/agent.schema.json", "policy/policy.schema.json", "docs/contracts/policy.md"}
+func listings() map[string]condition.Language {
+	return map[string]condition.Language{
+		"schema/agent.schema.json":  condition.AgentFormat,
+		"policy/policy.schema.json": condition.Policy11,
+		"docs/contracts/policy.md":  condition.AgentFormat, // the others have a table of their own
+	}
 }
 
 var (
@@ -20,13 +24,13 @@ var (
 	operatorSchema   = regexp.MustCompile(`(?m)^( *)"gt": \{.*\}(,\n *"[a-z_]+": \{.*\})+$`)
 )
 
-// list writes the operators into a text that lists them.
-func list(text string) string {
-	text = operatorSentence.ReplaceAllLiteralString(text, condition.OperatorList())
+// list writes the operators of a language into a text that lists them.
+func list(text string, language condition.Language) string {
+	text = operatorSentence.ReplaceAllLiteralString(text, condition.OperatorList(language))
 	return operatorSchema.ReplaceAllStringFunc(text, func(old string) string {
 		indent := old[:strings.IndexByte(old, '"')]
 		var lines []string
-		for _, o := range condition.Operators() {
+		for _, o := range condition.Operators(language) {
 			lines = append(lines, indent+o.Schema())
 		}
 		return strings.Join(lines, ",\n")
@@ -37,12 +41,12 @@ func list(text string) string {
 // JSON Schemas when it is built, so pages that show what it prints are
 // right from the next run on.
 func writeListings() error {
-	for _, file := range listings() {
+	for file, language := range listings() {
 		old, err := os.ReadFile(file)
 		if err != nil {
 			return fmt.Errorf("read a list of operators: %w", err)
 		}
-		if err := os.WriteFile(file, []byte(list(string(old))), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(list(string(old), language)), 0o644); err != nil {
 			return fmt.Errorf("write a list of operators: %w", err)
 		}
 	}

@@ -307,6 +307,9 @@ func test(t *condition.Test) string {
 	for i := range operands {
 		list[i] = operands[i].String()
 	}
+	if len(list) == 0 && t.Op != condition.In && t.Op != condition.NotIn {
+		list = []string{t.OperandText()}
+	}
 	words := t.Op.InLists()
 	switch {
 	case t.Op == condition.Unreadable:

@@ -116,7 +116,7 @@ func testing1(op condition.Op) *condition.Expr {
 
 // TestEveryOperatorHasWords, so that a new one is not forgotten.
 func TestEveryOperatorHasWords(t *testing.T) {
-	for _, op := range condition.Operators() {
+	for _, op := range condition.Operators(condition.Policy11) {
 		test1 := condition.Test{Op: op}
 		if got := test(&test1); strings.HasPrefix(got, string(op)) {
 			t.Errorf("%s has no words", op)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
@@ -233,6 +234,32 @@ func (g *maker) vary(doc value.Value, groups []condition.Group) {
 				set(&next, places[len(places)-1], v)
 				g.add(next, m.Key+" "+shown(v))
 			}
+			g.varyMoney(doc, m.Key, m.Tests)
+		}
+	}
+}
+
+// varyMoney tries amounts around the number of each currency.
+func (g *maker) varyMoney(doc value.Value, key string, tests []condition.Test) {
+	for _, t := range tests {
+		if t.Money == nil {
+			continue
+		}
+		amount, _ := condition.Places(g.use, key)
+		currency, _ := condition.Places(g.use, t.Money.Currency)
+		for i := range t.Money.Bounds {
+			for j, code := range t.Money.Bounds[i].Codes {
+				n, ok := t.Money.Amount(i, j)
+				if !ok || len(currency) == 0 {
+					continue
+				}
+				for _, v := range around(&condition.Scalar{Kind: value.Number, Num: n}) {
+					next := clone(doc)
+					set(&next, currency[len(currency)-1], textOf(code))
+					set(&next, amount[len(amount)-1], v)
+					g.add(next, key+" "+shown(v)+" "+code)
+				}
+			}
 		}
 	}
 }
@@ -308,12 +335,20 @@ func (g *maker) values(m *condition.Matcher) []value.Value {
 	var out []value.Value
 	for i := range m.Tests {
 		t := &m.Tests[i]
-		if re, ok := t.Expression(); ok {
-			out = append(out, g.texts(m, re)...)
+		if re, ok := expression(t); ok {
+			out = append(out, g.texts(m.Key, re)...)
 			continue
 		}
+		out = append(out, g.structured(m.Key, t)...)
 		for _, operand := range t.Operands() {
 			out = append(out, around(&operand)...)
+			switch t.Op {
+			case condition.Host, condition.NotHost:
+				host := strings.Replace(operand.Text, "*.", "www.", 1)
+				out = append(out, textOf("https://"+host+"/"), textOf("https://"+host+"x/"))
+			case condition.PathInside, condition.NotPathInside:
+				out = append(out, textOf(strings.TrimSuffix(operand.Text, "/")+"/x"))
+			}
 		}
 	}
 
@@ -338,26 +373,68 @@ func (g *maker) values(m *condition.Matcher) []value.Value {
 // texts are strings on both sides of a pattern: one that it matches,
 // alone and inside another text, on a line of its own, and in the other
 // case.
-func (g *maker) texts(m *condition.Matcher, re string) []value.Value {
-	places, _ := condition.Places(g.use, m.Key)
+func (g *maker) texts(key, re string) []value.Value {
+	places, _ := condition.Places(g.use, key)
+	operand := condition.Scalar{Kind: value.String, Text: re}
+	one := condition.Matcher{Key: key, Tests: []condition.Test{{Op: condition.Pattern, Operand: operand}}}
+	can, doc := g.analyzer.Satisfiable(alone(one))
+	if can != condition.Yes {
+		return nil
+	}
+	text := found(doc, places).Text
 	var out []value.Value
-	for _, t := range m.Tests {
-		if pattern, ok := t.Expression(); !ok || pattern != re {
-			continue
-		}
-		one := condition.Matcher{Key: m.Key, Tests: []condition.Test{t}}
-		if can, doc := g.analyzer.Satisfiable(alone(one)); can == condition.Yes {
-			text := found(doc, places).Text
-			beside := []string{
-				text,
-				"x" + text,
-				text + "x",
-				text + "\n",
-				"x" + text + "x",
-				strings.ToUpper(text),
+	for _, s := range []string{text, "x" + text, text + "x", text + "\n", "x" + text + "x", strings.ToUpper(text)} {
+		out = append(out, textOf(s))
+	}
+	return out
+}
+
+// expression returns the regular expression of a test, also of one that no match may be found of.
+func expression(t *condition.Test) (re string, ok bool) {
+	if t.Op == condition.NotPattern {
+		return t.Operand.Text, true
+	}
+	return t.Expression()
+}
+
+// longest is the length of the longest text that is tried for a length.
+const longest = 1_000
+
+// structured returns values around the edges of a length, and lists with one element around those of
+// the tests of elements.
+func (g *maker) structured(key string, t *condition.Test) []value.Value {
+	var out []value.Value
+	switch {
+	case t.Op == condition.Length:
+		for _, bound := range t.Tests {
+			for _, n := range append(neighbours(bound.Operand.Num), bound.Operand.Num) {
+				if length, err := strconv.Atoi(n.String()); err == nil && length >= 0 && length <= longest {
+					out = append(out, textOf(strings.Repeat("x", length)))
+				}
 			}
-			for _, s := range beside {
-				out = append(out, textOf(s))
+		}
+	case t.Where != nil:
+		one := []condition.Test{{Op: condition.Any, Where: t.Where}}
+		can, doc := g.analyzer.Satisfiable(alone(condition.Matcher{Key: key, Tests: one}))
+		places, _ := condition.Places(g.use, key)
+		list := found(doc, places).Items
+		if can != condition.Yes || len(list) == 0 {
+			return nil
+		}
+		element := list[0]
+		for i := range t.Where.Matchers {
+			m := &t.Where.Matchers[i]
+			inside, _ := condition.Places(condition.ToolArgs, m.Key)
+			for _, v := range g.values(m) {
+				next := clone(element)
+				set(&next, inside[len(inside)-1], v)
+				out = append(out, value.Value{Kind: value.Array, Items: []value.Value{next}})
+			}
+		}
+	case len(t.Tests) > 0:
+		for _, v := range g.values(&condition.Matcher{Key: key, Tests: t.Tests}) {
+			if v.Kind != value.Absent {
+				out = append(out, value.Value{Kind: value.Array, Items: []value.Value{v}})
 			}
 		}
 	}

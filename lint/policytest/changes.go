@@ -188,12 +188,58 @@ func (c *changes) matcher(n *yamldoc.Node) {
 			}
 		}
 		switch {
-		case f.Key.Text == "pattern":
+		case f.Key.Text == "pattern" || f.Key.Text == "not_pattern":
 			c.pattern(f.Value)
+		case f.Value.Kind == yamldoc.Mapping:
+			c.structured(f)
 		case f.Value.Kind == yamldoc.Sequence:
 			c.list(f.Value)
 		default:
 			c.operand(f.Value)
+		}
+	}
+}
+
+// structured changes the operand of an operator that is a mapping: a length, the tests of elements, or
+// amounts of money.
+func (c *changes) structured(f yamldoc.Field) {
+	where := f.Value.Get("where")
+	switch condition.Op(f.Key.Text) {
+	case condition.Any, condition.All, condition.None:
+		if where == nil {
+			c.matcher(f.Value)
+			return
+		}
+		for _, member := range where.Fields {
+			if len(where.Fields) > 1 {
+				c.drop(member.Value, "the matcher of "+member.Key.Text)
+			}
+			c.matcher(member.Value)
+		}
+	case condition.MoneyOp:
+		c.money(f.Value)
+	default:
+		c.matcher(f.Value)
+	}
+}
+
+// money changes the numbers of each currency and the direction of each comparison.
+func (c *changes) money(n *yamldoc.Node) {
+	for _, f := range n.Fields {
+		switch {
+		case f.Key.Text == "minor_units":
+			c.operand(f.Value)
+		case f.Key.Text == "otherwise" && f.Value.Kind == yamldoc.Bool:
+			c.operand(f.Value)
+		case f.Value.Kind == yamldoc.Mapping:
+			for _, op := range condition.Op(f.Key.Text).Slips() {
+				if n.Get(string(op)) == nil {
+					c.becomes(f.Key, string(op))
+				}
+			}
+			for _, amount := range f.Value.Fields {
+				c.operand(amount.Value)
+			}
 		}
 	}
 }

@@ -60,7 +60,7 @@ func reportConditionUnsatisfiable(p *lint.Pass, a lint.Analyzer, g *condition.Gr
 
 func emptyList(m *condition.Matcher) *condition.Test {
 	for i := range m.Tests {
-		if t := &m.Tests[i]; !t.Negative() && len(t.Operands()) == 0 {
+		if t := &m.Tests[i]; t.Op == condition.In && len(t.Operands()) == 0 {
 			return t
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/template"
 )
@@ -67,6 +68,9 @@ func (d *document) completeName(path []string) []completion {
 	list := []completion{}
 	names, meanings := d.format().names(path)
 	for _, name := range names {
+		if d.lacks(path, name) {
+			continue
+		}
 		list = append(list, completion{
 			Label:  name,
 			Kind:   kindField,
@@ -79,6 +83,16 @@ func (d *document) completeName(path []string) []completion {
 		list = d.words(d.format().values(path))
 	}
 	return list
+}
+
+// version10 matches the version of policies that have no operators of version 1.1.
+var version10 = regexp.MustCompile(`(?m)^schema_version:\s*["']?1\.0+\.`)
+
+// lacks reports whether a name is an operator that policies of the document's version don't have.
+func (d *document) lacks(path []string, name string) bool {
+	op := condition.Op(name)
+	return d.content == lint.PolicyContent && slices.Contains(path, "args_match") && version10.Match(d.src) &&
+		condition.Policy11.Has(op) && !condition.AgentFormat.Has(op)
 }
 
 // above returns the fields that lead to a line.
