@@ -70,6 +70,18 @@ func (c *comparer) globs(of func(m *policy.Match) []string, kinds ...resolve.Kin
 	return out
 }
 
+// trusted lists the patterns of the servers and agents whose annotations either side believes.
+func (c *comparer) trusted() []string {
+	var out []string
+	for _, s := range c.sides() {
+		for p := s.Plan; p != nil; p = p.Options().Parent {
+			out = append(out, p.Options().TrustedServers...)
+		}
+	}
+
+	return out
+}
+
 func targetsOf(m *policy.Match) []string { return m.Targets }
 
 func serversOf(m *policy.Match) []string { return m.Servers }
@@ -147,7 +159,7 @@ func (c *comparer) within(kind resolve.Kind, all map[string][]named) {
 	for alias := range all {
 		aliases = append(aliases, alias)
 	}
-	servers := c.globs(serversOf, kind, resolve.Delegation)
+	servers := append(c.globs(serversOf, kind, resolve.Delegation), c.trusted()...)
 	if kind == resolve.Skill { // its agent is delegated to: another gate
 		servers = append(servers, c.globs(targetsOf, resolve.Delegation)...)
 	}
@@ -206,7 +218,9 @@ func (c *comparer) delegations() {
 	for alias := range kinds {
 		aliases = append(aliases, alias)
 	}
-	globs := append(c.globs(targetsOf, resolve.Delegation), c.globs(serversOf, resolve.Delegation)...)
+	globs := slices.Concat(
+		c.globs(targetsOf, resolve.Delegation), c.globs(serversOf, resolve.Delegation), c.trusted(),
+	)
 	c.each(resolve.Delegation, aliases, globs, c.asksUndeclared(), "agents", func(alias, words string) {
 		c.delegation(alias, words, len(kinds[alias]) > 1 || c.asksUndeclared())
 	})

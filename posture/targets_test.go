@@ -41,7 +41,7 @@ func (d dice) anyCall() resolve.Call {
 // differently.
 func TestNoCallIsMissed(t *testing.T) {
 	differing := 0
-	for seed := range uint64(40) {
+	for seed := range uint64(60) {
 		d := dice{rand.New(rand.NewPCG(seed, 29))}
 		old := &Side{Plan: planOf(t, d.options(t), d.space(), d.policies()...)}
 		new := &Side{Plan: planOf(t, d.options(t), d.space(), d.policies()...)}
