@@ -46,7 +46,7 @@ generate: ## pages made from code: docs/rules and docs/design/001-semantics.md
 
 update: generate ## accept new golden files; read the difference before you commit it
 	@for p in $$(git grep -l internal/golden -- '*_test.go' | xargs -n 1 dirname | sort -u); do \
-		echo "go test ./$$p -update"; go test ./$$p -update || exit 1; done
+		echo "go -C $$p test . -update"; go -C $$p test . -update || exit 1; done
 
 ci: ## what continuous integration runs: make test, and a piece of make long that the commit chooses
 	.ci/run

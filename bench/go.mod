@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	cel.dev/cel-go v0.33.2
 	github.com/assent-dev/assent v0.0.0
+	github.com/assent-dev/assent/agent v0.0.0
 	github.com/cedar-policy/cedar-go v1.9.0
 	github.com/expr-lang/expr v1.17.8
 	github.com/open-policy-agent/opa v1.22.0
@@ -73,3 +74,5 @@ require (
 )
 
 replace github.com/assent-dev/assent => ../
+
+replace github.com/assent-dev/assent/agent => ../agent

@@ -138,7 +138,9 @@ func (n *tally) count(t *testing.T, old, new *Side) {
 // TestCorpusIsDecided compares documents written by people with themselves and with every single
 // edit.
 func TestCorpusIsDecided(t *testing.T) {
-	dirs := map[string]int{"testdata/corpus": 60, "../examples": 200} // and how many comparisons there are at least
+	dirs := map[string]int{ // and how many comparisons there are at least
+		"testdata/corpus": 60, "../examples": 200, "../agent/examples": 60,
+	}
 	if _, err := os.Stat(sharedCorpus); err == nil {
 		dirs[sharedCorpus] = 20
 	}

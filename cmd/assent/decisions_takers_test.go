@@ -149,9 +149,9 @@ func takers() []taker {
 				return out
 			},
 		},
-		exampleTaker("travel", "examples/travel.decider", "pending"),
-		exampleTaker("files", "examples/files.(*app).planOf"),
-		exampleTaker("remote", "examples/remote.rentalPlan", "-desk", "http://127.0.0.1:1", "ask", "A van."),
+		exampleTaker("travel", "agent/examples/travel.decider", "pending"),
+		exampleTaker("files", "agent/examples/files.(*app).planOf"),
+		exampleTaker("remote", "agent/examples/remote.rentalPlan", "-desk", "http://127.0.0.1:1", "ask", "A van."),
 	}...)
 }
 
@@ -189,7 +189,7 @@ func exampleTaker(name, site string, args ...string) taker {
 			if name != "files" {
 				flags = append(flags, "-dir", t.TempDir())
 			}
-			cmd := exec.Command(testbin.Path(t, "examples/"+name), append(flags, args...)...)
+			cmd := exec.Command(testbin.Path(t, "agent/examples/"+name), append(flags, args...)...)
 			out, _ := cmd.CombinedOutput()
 
 			return string(out)

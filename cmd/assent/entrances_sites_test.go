@@ -37,8 +37,8 @@ func noEntrances() map[string]string {
 		"rap/internal/raptest.Asker":         "asks in tests: only they import it",
 		"server.(*exchange).report":          "tells what became of a call: it asks nobody, and nothing runs by it",
 		"cmd/assent.(*hookDesk).Report":      "tells what became of a call: it asks nobody, and nothing runs by it",
-		"examples/files.(*app).startRuntime": "an example without a service: the user at the terminal answers",
-		"examples/flight.people":             "picks the client of a token: the service asks in the name of whom that token is",
+		"agent/examples/files.(*app).startRuntime": "an example without a service: the user at the terminal answers",
+		"agent/examples/flight.people":             "picks the client of a token: the service asks in the name of whom that token is",
 	}
 }
 

@@ -145,10 +145,13 @@ func layers() []layer {
 		{"cmd/internal/hook", 17},
 		{"cmd/internal/hookfile", 18},
 		{"cmd/internal/demo", 18},
-		{"examples/internal/*", 13}, // what examples share
-		{"internal/golden", 14},     // helper of tests
-		{"internal/growth", 14},     // the same
-		{"internal/testbin", 14},    // the same
+		{"agent/examples/internal/*", 13}, // what examples share
+		{"agent/examples", 14},
+		{"agent/examples/*", 14},
+		{"agent/internal/probe", 14}, // against software of others
+		{"internal/golden", 14},      // helper of tests
+		{"internal/growth", 14},      // the same
+		{"internal/testbin", 14},     // the same
 		{"internal/testbin/build", 15},
 		{"internal/testdns", 14},    // the same
 		{"internal/testwait", 10},   // the same; other helpers wait with it
@@ -158,15 +161,13 @@ func layers() []layer {
 		{"internal/safetext/safetexttest", 14},
 		{"internal/neighbours", 14},
 		{"internal/crashtest", 14},
-		{"internal/peers/*", 14}, // against software of others
-		{"internal/replay", 14},  // recorded models for tests and examples
-		{"lint/linttest", 14},    // helpers of the rules' tests
-		{"store/storetest", 14},  // what both engines pass
+		{"agent/internal/replay", 14}, // recorded models for tests and examples
+		{"lint/linttest", 14},         // helpers of the rules' tests
+		{"store/storetest", 14},       // what both engines pass
 		{"store/postgres/pgtest", 14},
 		{"lint/gen", 14},
 		{"cmd/*", 19},
 		{"examples", 14},
-		{"examples/*", 14},
 		{"internal/repotest", 14},
 	}
 }
@@ -392,7 +393,7 @@ func typedSample(t *testing.T, path, src string) checked {
 	exports := map[string]string{}
 	if len(p.imports) > 0 {
 		var err error
-		if exports, err = compiled(p.imports...); err != nil {
+		if exports, err = compiled(".", p.imports...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -75,42 +75,36 @@ func checkLicences(modules []licensed) []string {
 // builtModules are the modules of all packages that are built or
 // tested, with the licence texts of the module cache.
 func builtModules() ([]licensed, error) {
-	shipped, err := modulesOf("-deps", "./...")
-	if err != nil {
-		return nil, err
-	}
-	all, err := modulesOf("-deps", "-test", "./...")
-	if err != nil {
-		return nil, err
-	}
 	var out []licensed
-	for path, dir := range all {
-		text, err := licenceText(dir)
+	for _, folder := range modules() {
+		shipped, err := modulesOf(folder, "-deps", "./...")
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, licensed{
-			path:    path,
-			licence: licence(text),
-			shipped: shipped[path] != "",
-		})
+		all, err := modulesOf(folder, "-deps", "-test", "./...")
+		if err != nil {
+			return nil, err
+		}
+		for path, dir := range all {
+			text, err := licenceText(dir)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, licensed{path: path, licence: licence(text), shipped: shipped[path] != ""})
+		}
 	}
 
 	return out, nil
 }
 
-func modulesOf(args ...string) (map[string]string, error) {
-	out, err := goList(append([]string{"-json=ImportPath,Module"}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	packages, err := decode[listed](out)
+func modulesOf(folder string, args ...string) (map[string]string, error) {
+	packages, err := listAll[listed](folder, "ImportPath,Module", args...)
 	if err != nil {
 		return nil, err
 	}
 	modules := map[string]string{}
 	for _, p := range packages {
-		if p.Module != nil && !p.Module.Main {
+		if p.Module != nil && !p.Module.Main && p.Module.Path != modulePath {
 			modules[p.Module.Path] = p.Module.Dir
 		}
 	}
@@ -154,7 +148,7 @@ func checkDependencies(direct []string, page string) []string {
 		if !slices.Contains(direct, m) {
 			out = append(
 				out,
-				fmt.Sprintf("docs/dependencies.md has a line for %s, which go.mod does not require", m),
+				fmt.Sprintf("docs/dependencies.md has a line for %s, which no go.mod requires", m),
 			)
 		}
 	}
@@ -163,18 +157,16 @@ func checkDependencies(direct []string, page string) []string {
 }
 
 func directModules() ([]string, error) {
-	out, err := goList("-m", "-json=Path,Main,Indirect", "all")
-	if err != nil {
-		return nil, err
-	}
-	all, err := decode[module](out)
-	if err != nil {
-		return nil, err
-	}
 	var direct []string
-	for _, m := range all {
-		if !m.Main && !m.Indirect {
-			direct = append(direct, m.Path)
+	for _, folder := range modules() {
+		all, err := listAll[module](folder, "Path,Main,Indirect", "-m", "all")
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range all {
+			if !m.Main && !m.Indirect && m.Path != modulePath && !slices.Contains(direct, m.Path) {
+				direct = append(direct, m.Path)
+			}
 		}
 	}
 	return direct, nil
