@@ -159,7 +159,6 @@ func layers() []layer {
 		{"internal/must", 14},       // the same
 		{"internal/assenttest", 14}, // the same
 		{"internal/safetext/safetexttest", 14},
-		{"internal/neighbours", 14},
 		{"internal/crashtest", 14},
 		{"agent/internal/replay", 14}, // recorded models for tests and examples
 		{"lint/linttest", 14},         // helpers of the rules' tests
