@@ -10,7 +10,7 @@ build: ## bin/agf-validate and bin/assent, static: they run in any Linux and in 
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/ ./cmd/...
 
 playground: ## bin/playground: a page that checks, decides, compares and asks in the browser; static files
-	go run ./playground/site -out $(BIN)/playground
+	go run ./clients/playground/site -out $(BIN)/playground
 
 DESK := examples/trading-desk
 

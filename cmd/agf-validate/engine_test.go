@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/clients/playground/engine"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/must"
-	"github.com/assent-dev/assent/playground/engine"
 )
 
 const wholeTree = "../.."

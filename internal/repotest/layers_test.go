@@ -49,11 +49,11 @@ func layers() []layer {
 		{"lint/*", 7},
 		{"lint/policytest", 8},
 		{"lint/sides", 8},
-		{"playground/engine", 9},
-		{"playground/wasm", 10},
+		{"clients/playground/engine", 9},
+		{"clients/playground/wasm", 10},
 		{"clients/wasm", 10},
 		{"resolve/shellfacts", 2},
-		{"playground/site", 15}, // builds the page, with its tests
+		{"clients/playground/site", 15}, // builds the page, with its tests
 		{"rap/wire", 7},
 		{"mcp/wire", 7},
 		{"mcp/upstream", 11},
@@ -217,7 +217,7 @@ func fences() map[string]string {
 		"github.com/modelcontextprotocol/go-sdk":   "mcp/mcptest/gosdk",
 		"github.com/tetratelabs/wazero":            "clients/wasm",
 		"mvdan.cc/sh/v3":                           "resolve/shellfacts cmd/internal/hookfile",
-		"github.com/chromedp":                      "internal/chromium server/inbox server/apidocs playground/site",
+		"github.com/chromedp":                      "internal/chromium server/inbox server/apidocs clients/playground/site",
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/playground/engine"
+	"github.com/assent-dev/assent/clients/playground/engine"
 )
 
 // largest is the size limit for the program with gzip, in megabytes. Every visitor of the page
@@ -61,7 +61,7 @@ func TestPageBringsNothingFromElsewhere(t *testing.T) {
 // TestColoursAreTheInboxs: the two style sheets have the same colours.
 func TestColoursAreTheInboxs(t *testing.T) {
 	t.Parallel()
-	inbox, err := os.ReadFile("../../server/inbox/assets/inbox.css")
+	inbox, err := os.ReadFile("../../../server/inbox/assets/inbox.css")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestColoursAreTheInboxs(t *testing.T) {
 // differs. Its JSON has no HTML.
 func TestExamplesAnswer(t *testing.T) {
 	t.Parallel()
-	all, err := examples("../..")
+	all, err := examples("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestExamplesAnswer(t *testing.T) {
 		}
 	}
 
-	page, err := render("../..")
+	page, err := render("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}

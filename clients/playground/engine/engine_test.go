@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/assent-dev/assent/playground/engine"
+	"github.com/assent-dev/assent/clients/playground/engine"
 )
 
 const agent = `schema_version: "1.0.0"
@@ -214,7 +214,7 @@ func BenchmarkRun(b *testing.B) {
 // request, and each field in it is accepted.
 func TestContractNamesEveryField(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/contracts/engine.md")
+	page, err := os.ReadFile("../../../docs/contracts/engine.md")
 	if err != nil {
 		t.Fatal(err)
 	}

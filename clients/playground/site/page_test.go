@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) {
 	folder, err := os.MkdirTemp("", "playground-")
 	if err == nil {
-		err = run("../..", folder)
+		err = run("../../..", folder)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "the playground can't be made:", errors.Join(err, os.RemoveAll(folder)))

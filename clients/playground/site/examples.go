@@ -75,7 +75,7 @@ func choices() []chosen {
 		},
 		{
 			title: "A file with a mistake",
-			dir:   "testdata/readme/oops.agf.yaml",
+			dir:   "docs/testdata/readme/oops.agf.yaml",
 			edits: []edit{{"agent.agf.yaml", "amount: {gt: 10000, lt: 1000}", "amount: {gt: 10000}"}},
 			query: query{"tool", "", "transfer", "amount>1000000", "allow"},
 		},

@@ -9,7 +9,7 @@ package main
 import (
 	"syscall/js"
 
-	"github.com/assent-dev/assent/playground/engine"
+	"github.com/assent-dev/assent/clients/playground/engine"
 )
 
 func main() {

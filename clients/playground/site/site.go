@@ -70,13 +70,13 @@ func compile(root, target string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", absolute, "./playground/wasm")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", absolute, "./clients/playground/wasm")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("go build ./playground/wasm: %w\n%s", err, &said)
+		return fmt.Errorf("go build ./clients/playground/wasm: %w\n%s", err, &said)
 	}
 
 	return os.Chmod(absolute, 0o644)
