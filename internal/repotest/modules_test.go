@@ -3,6 +3,7 @@ package repotest
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -179,6 +180,59 @@ func read(name string) func() (string, error) {
 	}
 }
 
+// mostEmbedded is how many modules of others a program may need for deciding calls.
+const mostEmbedded = 5
+
+// checkEmbedded complains about packages with a network, and about too many modules, among those
+// that a program links which decides calls by itself.
+func checkEmbedded(packages []listed) []string {
+	var out, modules []string
+	for _, p := range packages {
+		if slices.Contains([]string{"net", "net/http", "database/sql", "os/exec"}, p.ImportPath) {
+			out = append(out, "schema, policy and resolve link "+p.ImportPath)
+		}
+		if p.Module != nil && p.Module.Path != modulePath && !slices.Contains(modules, p.Module.Path) {
+			modules = append(modules, p.Module.Path)
+		}
+	}
+	if len(modules) > mostEmbedded {
+		out = append(out, fmt.Sprintf("schema, policy and resolve need %d modules, at most %d: %v",
+			len(modules), mostEmbedded, modules))
+	}
+
+	return out
+}
+
+func TestEmbeddersNeedLittle(t *testing.T) {
+	packages := must(t, func() ([]listed, error) {
+		return listAll[listed](".", "ImportPath,Module", "-deps", "./schema", "./policy", "./resolve")
+	})
+	report(t, checkEmbedded(packages))
+	if len(packages) < 50 {
+		t.Errorf("only %d packages are listed", len(packages))
+	}
+}
+
+// mostEntries is how many files and folders the repository may show at its top.
+const mostEntries = 30
+
+func TestTopLevelIsShort(t *testing.T) {
+	out, err := exec.Command("git", "-C", top, "ls-files").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []string
+	for name := range strings.Lines(string(out)) {
+		entry, _, _ := strings.Cut(strings.TrimSpace(name), "/")
+		if !strings.HasPrefix(entry, ".") && !slices.Contains(entries, entry) {
+			entries = append(entries, entry)
+		}
+	}
+	if len(entries) > mostEntries || len(entries) == 0 {
+		t.Errorf("the top level has %d entries, at most %d: %v", len(entries), mostEntries, entries)
+	}
+}
+
 func TestNoReplace(t *testing.T) { report(t, checkReplace(must(t, read("go.mod")))) }
 
 func TestLicences(t *testing.T) {
@@ -209,6 +263,12 @@ func TestModuleChecksFail(t *testing.T) {
 		licence: "MIT",
 		shipped: true,
 	}}))
+	many := []listed{{ImportPath: "net/http"}}
+	for _, name := range []string{"a", "b", "c", "d", "e", "a"} {
+		many = append(many, listed{ImportPath: name, Module: &module{Path: name}})
+	}
+	catches(t, checkEmbedded(many), "link net/http")
+	catches(t, checkEmbedded(append(many[1:], listed{Module: &module{Path: "f"}})), "need 6 modules")
 	page := "| `a` | what |\n| `b` | what |\n\n## Tools of CI\n| `c` | what |\n"
 	catches(t, checkDependencies([]string{"a", "b", "d"}, page), "no line for d")
 	catches(t, checkDependencies([]string{"a"}, page), "has a line for b")

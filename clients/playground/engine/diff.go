@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/safetext"
@@ -17,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 	"github.com/assent-dev/assent/lint/sides"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/posture"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"

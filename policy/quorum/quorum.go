@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 // Answering is the part of a request that decides whose answer it waits for. Lists contain it, so

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 const directory = `schema_version: "1.0.0"

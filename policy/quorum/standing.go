@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 // Directory looks up people and the agents that they own.

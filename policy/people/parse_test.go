@@ -11,12 +11,12 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/jsonschema"
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/schema"
 	"github.com/assent-dev/assent/server/directory"
 )
