@@ -20,8 +20,8 @@ type layer struct {
 func layers() []layer {
 	return []layer{
 		{"kernel", "value diag condition template schema policy policy/* resolve resolve/* internal/*"},
-		{"authoring", "lint lint/* posture"},
-		{"asking", "approval approval/* permit internal/keyset"},
+		{"authoring", "lint lint/*"},
+		{"asking", "approval approval/* internal/keyset"},
 		{"storage", "store store/*"},
 		{"edges", "server server/* client rap rap/* mcp mcp/* policy/policyhttp internal/durable internal/durable/*"},
 		// Commands, programs, tests of the whole, and the module agent, which no other module imports.
@@ -39,7 +39,7 @@ func pure() string {
 // clockless lists the pure packages that don't read the clock either, so that a decision depends on
 // nothing but its inputs.
 func clockless() string {
-	return "value diag condition template schema policy policy/people policy/quorum resolve resolve/* posture lint lint/* " +
+	return "value diag condition template schema policy policy/people policy/quorum resolve resolve/* lint lint/* " +
 		"approval/form approval/info approval/ledger approval/signin agent/content mcp/catalog mcp/wire rap/wire " +
 		"internal/automata internal/document internal/jsonmsg internal/jsonschema internal/pattern internal/safetext " +
 		"internal/sse internal/yamldoc"
@@ -89,7 +89,7 @@ func fences() map[string]string {
 		"modernc.org/sqlite":                       "store/sqlite*",
 		"github.com/jackc/pgx":                     "store/postgres*",
 		"github.com/coreos/go-oidc":                "server/auth",
-		"github.com/go-jose/go-jose":               "mcp/auth* internal/keyset permit",
+		"github.com/go-jose/go-jose":               "mcp/auth* internal/keyset approval/permit",
 		"golang.org/x/oauth2":                      "server/auth mcp/auth",
 		"github.com/alexedwards/scs":               "server/auth",
 		"github.com/slack-go/slack":                "server/notify/slack",

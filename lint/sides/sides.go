@@ -15,9 +15,9 @@ import (
 
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/posture"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/policy/people"
-	"github.com/assent-dev/assent/posture"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )

@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/assent-dev/assent/approval/permit"
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/must"
-	"github.com/assent-dev/assent/permit"
 )
 
 // attempt is a call with a permit, and the reason why it must be refused, or an empty string if

@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/assent-dev/assent/permit"
+	"github.com/assent-dev/assent/approval/permit"
 )
 
 // signedClaims signs claims that Sign refuses, with the issuer's own key.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/approval/permit"
 	"github.com/assent-dev/assent/internal/must"
-	"github.com/assent-dev/assent/permit"
 )
 
 const (

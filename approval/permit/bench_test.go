@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/approval/permit"
 	"github.com/assent-dev/assent/internal/must"
-	"github.com/assent-dev/assent/permit"
 )
 
 // forgetful accepts a permit any number of times, so that a benchmark needs only one.

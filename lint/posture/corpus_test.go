@@ -139,7 +139,7 @@ func (n *tally) count(t *testing.T, old, new *Side) {
 // edit.
 func TestCorpusIsDecided(t *testing.T) {
 	dirs := map[string]int{ // and how many comparisons there are at least
-		"testdata/corpus": 60, "../examples": 200, "../agent/examples": 60,
+		"testdata/corpus": 60, "../../examples": 200, "../../agent/examples": 60,
 	}
 	if _, err := os.Stat(sharedCorpus); err == nil {
 		dirs[sharedCorpus] = 20
