@@ -31,7 +31,7 @@ func layers() []layer {
 }
 
 // pure lists the packages without effects outside of the process: bytes in, answers out, fit for
-// WASM and for any process. What asks people is handed a clock; the rest has none.
+// WASM and for any process. Packages that ask people get a clock as an argument; the rest has none.
 func pure() string {
 	return clockless() + " approval internal/wait agent/runstate lint/policytest lint/sides"
 }

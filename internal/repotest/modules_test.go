@@ -180,7 +180,7 @@ func read(name string) func() (string, error) {
 	}
 }
 
-// mostEmbedded is how many modules of others a program may need for deciding calls.
+// mostEmbedded limits the modules of others that a program needs to decide calls.
 const mostEmbedded = 5
 
 // checkEmbedded complains about packages with HTTP or a database, and about too many modules, among those
@@ -213,7 +213,7 @@ func TestEmbeddersNeedLittle(t *testing.T) {
 	}
 }
 
-// mostEntries is how many files and folders the repository may show at its top.
+// mostEntries limits the files and folders at the top level of the repository.
 const mostEntries = 31
 
 func TestTopLevelIsShort(t *testing.T) {
