@@ -10,7 +10,7 @@ build: ## bin/agf-validate and bin/assent, static: they run in any Linux and in 
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/ ./cmd/...
 
 playground: ## bin/playground: a page that checks, decides, compares and asks in the browser; static files
-	go run ./playground/site -out $(BIN)/playground
+	go run ./clients/playground/site -out $(BIN)/playground
 
 DESK := examples/trading-desk
 
@@ -46,7 +46,7 @@ generate: ## pages made from code: docs/rules and docs/design/001-semantics.md
 
 update: generate ## accept new golden files; read the difference before you commit it
 	@for p in $$(git grep -l internal/golden -- '*_test.go' | xargs -n 1 dirname | sort -u); do \
-		echo "go test ./$$p -update"; go test ./$$p -update || exit 1; done
+		echo "go -C $$p test . -update"; go -C $$p test . -update || exit 1; done
 
 ci: ## what continuous integration runs: make test, and a piece of make long that the commit chooses
 	.ci/run

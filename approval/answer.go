@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assent-dev/assent/approval/quorum"
+	"github.com/assent-dev/assent/policy/quorum"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/quorum"
 )
 
 // Answering is the part of a request that decides whose answer it waits for. Lists contain it, so

@@ -3,7 +3,7 @@ package approval
 import (
 	"slices"
 
-	"github.com/assent-dev/assent/approval/quorum"
+	"github.com/assent-dev/assent/policy/quorum"
 	"github.com/assent-dev/assent/value"
 )
 

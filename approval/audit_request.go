@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
+	"github.com/assent-dev/assent/policy/quorum"
 	"github.com/assent-dev/assent/value"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/form"
-	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/quorum"
 	"github.com/assent-dev/assent/value"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/assent-dev/assent/approval/quorum"
+	"github.com/assent-dev/assent/policy/quorum"
 )
 
 // Eligibility describes what one person's answer to a request would do now.

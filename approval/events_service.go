@@ -15,7 +15,6 @@ const (
 	EventRestored = "restored"
 	// a store whose rows were not authenticated was taken over: only the ledger up to its
 	// checkpoint is proven
-	EventBound         = "store_bound"
 	EventWitnessForgot = "witness_forgot"  // the kept state of another server's ledger was deleted; it may start over
 	EventKeyRotated    = ledger.KeyRotated // the last entry signed by the old key
 )

@@ -1,8 +1,8 @@
 package approval
 
 import (
-	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/quorum"
 )
 
 // keptPart maps one part of the policy's requirement to fields of a request.

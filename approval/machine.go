@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/info"
-	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/quorum"
 )
 
 // open makes a new request pending. Revision 0 must already be set.

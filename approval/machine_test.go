@@ -16,9 +16,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval/ledger"
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/resolve"
 )
 

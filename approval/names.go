@@ -1,6 +1,6 @@
 package approval
 
-import "github.com/assent-dev/assent/approval/people"
+import "github.com/assent-dev/assent/policy/people"
 
 // checkPrincipal returns an error if the name can't be the name of a principal.
 func checkPrincipal(name string) error {

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/quorum"
 	"github.com/assent-dev/assent/resolve"
 )
 

@@ -3,7 +3,7 @@ package approval
 import (
 	"context"
 
-	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/resolve"
 )
 

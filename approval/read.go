@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 // Prefixes of the keys of readers: their groups, their names, and the agents that they own.

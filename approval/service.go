@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
-	"github.com/assent-dev/assent/approval/quorum"
+	"github.com/assent-dev/assent/policy/quorum"
 	"github.com/assent-dev/assent/resolve"
 )
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
+	"github.com/assent-dev/assent/policy/quorum"
 )
 
 // Shortage is a stage that can't be filled.

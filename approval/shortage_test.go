@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 // TestAQuorumNobodyCanFillIsTold: a quorum that can't be filled is reported before any vote. People

@@ -41,6 +41,7 @@ func trusted(name string) []string {
 // examples/trading-desk/agent.agf.yaml`.
 type example struct {
 	name  string
+	dir   string // of the examples
 	graph *schema.Graph
 	set   *policy.Set
 	plan  *resolve.Plan
@@ -60,7 +61,7 @@ func load(t *testing.T, name string) example {
 	}
 	set, findings := policy.LoadFS(policies, folder)
 	clean(t, findings)
-	e := example{name: name, graph: graph, set: set}
+	e := example{name: name, dir: ".", graph: graph, set: set}
 	e.plan = e.compile(t, graph.Root.Agent, resolve.Options{TrustedServers: trusted(name)})
 	return e
 }
@@ -236,7 +237,7 @@ func rules(t *testing.T, e example) []place {
 			out = append(out, place{m.Path, a.Range.Start.Line})
 		}
 	}
-	files, err := filepath.Glob(e.name + "/policies/*.policy.yaml")
+	files, err := filepath.Glob(path.Join(e.dir, e.name, "policies", "*.policy.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("policies of %s: %d, %v", e.name, len(files), err)
 	}
@@ -245,7 +246,7 @@ func rules(t *testing.T, e example) []place {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file = "examples/" + filepath.ToSlash(file)
+		file = path.Join("examples", e.name, "policies", filepath.Base(file))
 		pol, findings := policy.Parse(file, src)
 		clean(t, findings)
 		for _, r := range pol.Rules {

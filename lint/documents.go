@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 // ruleDocuments is the rule of files with several documents; it is

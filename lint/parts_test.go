@@ -74,7 +74,9 @@ func TestNoFollowUpsAreInvented(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{
 		"../examples/*/*.agf.yaml",
+		"../agent/examples/*/*.agf.yaml",
 		"../examples/*/policies/*.policy.yaml",
+		"../agent/examples/*/policies/*.policy.yaml",
 		"rules/*/good*.yaml",
 	} {
 		found, err := filepath.Glob(pattern)

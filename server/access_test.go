@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"

@@ -19,10 +19,10 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/assenttest"
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/plans"

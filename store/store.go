@@ -44,9 +44,8 @@ type Store interface {
 	// within the precision of one query. It returns 0 for a database that is part of this
 	// process.
 	ClockAhead(ctx context.Context) (time.Duration, error)
-	// Index updates the lookup tables of lists for requests that were restored, or written
-	// by a version of assent without these tables. Until then lists find those requests
-	// more slowly. It works in small steps, while the store is in use.
+	// Index updates the lookup tables of lists for restored requests. Until then lists find
+	// those requests more slowly. It works in small steps, while the store is in use.
 	Index(ctx context.Context) error
 	// Tenants lists the tenants that have any ledger entry.
 	Tenants(ctx context.Context) ([]string, error)

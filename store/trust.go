@@ -76,8 +76,8 @@ type KeyError struct {
 func (e *KeyError) Error() string {
 	switch {
 	case e.Bound == "":
-		return "the store holds data and is bound to no key, although a key that was here before signed one at this " +
-			"place: restore a backup"
+		return "the store holds data and is bound to no key, so nobody can tell who wrote it: restore a backup, or " +
+			"begin with an empty database"
 	case e.Given == "":
 		return fmt.Sprintf("this store is signed by %s: give that key", e.Bound)
 	}
@@ -132,8 +132,6 @@ type Trust struct {
 type Watermark interface {
 	// Marks returns the known marks of a store, by tenant.
 	Marks(store string) map[string]Mark
-	// Known reports whether any store at this place was bound before.
-	Known() bool
 	// Knows reports whether the watermark has marks of a store.
 	Knows(store string) bool
 	// Advance notes the size of a log, or its freezes. It may be written later, and never

@@ -16,8 +16,8 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/anthropic"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/replay"
 	"github.com/assent-dev/assent/internal/must"
-	"github.com/assent-dev/assent/internal/replay"
 )
 
 const sonnet = "claude-sonnet-4-5"

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/anthropic"
 	"github.com/assent-dev/assent/agent/content"
-	"github.com/assent-dev/assent/internal/replay"
+	"github.com/assent-dev/assent/agent/internal/replay"
 )
 
 // answer returns a response with some blocks.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/replay"
 	"github.com/assent-dev/assent/agent/openai"
-	"github.com/assent-dev/assent/internal/replay"
 )
 
 // The service calls an MCP server by itself and asks for approval first. The next request

@@ -8,8 +8,8 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/replay"
 	"github.com/assent-dev/assent/internal/must"
-	"github.com/assent-dev/assent/internal/replay"
 )
 
 // seeds adds every recorded answer to the corpus: whole ones unchanged, streams as lines of

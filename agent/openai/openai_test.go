@@ -9,9 +9,9 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/replay"
 	_ "github.com/assent-dev/assent/internal/golden" // registers the flag -update
 	"github.com/assent-dev/assent/internal/must"
-	"github.com/assent-dev/assent/internal/replay"
 
 	"github.com/openai/openai-go/v3/option"
 )

@@ -37,7 +37,7 @@ func (h *Hash) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// LeafHash returns the hash of a leaf. It is stored at StoredIndex(0, index of the entry).
+// LeafHash returns the hash of a leaf. It is stored at storedIndex(0, index of the entry).
 func LeafHash(leaf []byte) Hash { return Hash(tlog.RecordHash(leaf)) }
 
 // HashReader reads stored hashes of one log. ReadHashes returns one hash per index, in order, or an
@@ -46,13 +46,13 @@ type HashReader interface {
 	ReadHashes(indexes []int64) ([]Hash, error)
 }
 
-// StoredIndex returns the index at which the hash of node n of a level is stored. Level 0 contains
+// storedIndex returns the index at which the hash of node n of a level is stored. Level 0 contains
 // the leaves.
-func StoredIndex(level int, n int64) int64 { return tlog.StoredHashIndex(level, n) }
+func storedIndex(level int, n int64) int64 { return tlog.StoredHashIndex(level, n) }
 
-// StoredCount returns the number of stored hashes for a log with size entries: a little less than
+// storedCount returns the number of stored hashes for a log with size entries: a little less than
 // two per entry.
-func StoredCount(size int64) int64 { return tlog.StoredHashCount(size) }
+func storedCount(size int64) int64 { return tlog.StoredHashCount(size) }
 
 // Extension contains what a store must add to its log, in the same transaction as the leaves.
 type Extension struct {
@@ -73,7 +73,7 @@ func Extend(size int64, hashes HashReader, leaves [][]byte) (Extension, error) {
 	if int64(len(leaves)) > maxSize-size {
 		return Extension{}, fmt.Errorf("extend the log: more than %d entries", int64(maxSize))
 	}
-	out := Extension{First: StoredCount(size)}
+	out := Extension{First: storedCount(size)}
 	if len(leaves) > 0 {
 		out.Hashes = make([]Hash, 0, 2*len(leaves)+len(e.nodes))
 	}
@@ -99,7 +99,7 @@ func readEdge(size int64, hashes HashReader) (*edge, error) {
 	for rest := size; rest > 0; {
 		level := bits.Len64(uint64(rest)) - 1
 		rest &^= 1 << level
-		indexes = append(indexes, StoredIndex(level, (size-rest)>>level-1))
+		indexes = append(indexes, storedIndex(level, (size-rest)>>level-1))
 	}
 	nodes, err := readHashes(hashes, indexes)
 	return &edge{size, nodes}, err

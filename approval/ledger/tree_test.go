@@ -54,7 +54,7 @@ func TestExtendAgreesWithTlog(t *testing.T) {
 		}
 	}
 
-	if len(stored) != len(l.hashes) || int64(len(stored)) != StoredCount(100) {
+	if len(stored) != len(l.hashes) || int64(len(stored)) != storedCount(100) {
 		t.Fatalf("%d hashes, want %d", len(l.hashes), len(stored))
 	}
 	for i, h := range stored {
@@ -62,8 +62,8 @@ func TestExtendAgreesWithTlog(t *testing.T) {
 			t.Errorf("hash %d differs", i)
 		}
 	}
-	if l.hashes[StoredIndex(0, 42)] != LeafHash(l.records[42].Leaf) {
-		t.Error("the hash of leaf 42 is not where StoredIndex says")
+	if l.hashes[storedIndex(0, 42)] != LeafHash(l.records[42].Leaf) {
+		t.Error("the hash of leaf 42 is not where storedIndex says")
 	}
 }
 

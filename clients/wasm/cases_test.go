@@ -12,8 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/assent-dev/assent/clients/playground/engine"
 	"github.com/assent-dev/assent/internal/golden"
-	"github.com/assent-dev/assent/playground/engine"
 )
 
 // body is a request in JSON.

@@ -15,7 +15,7 @@ import (
 	"encoding/json"
 	"unsafe"
 
-	"github.com/assent-dev/assent/playground/engine"
+	"github.com/assent-dev/assent/clients/playground/engine"
 )
 
 // The host is on one thread, and so are its buffers.

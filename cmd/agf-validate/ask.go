@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/posture"
+	"github.com/assent-dev/assent/lint/posture"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )

@@ -195,6 +195,8 @@ func TestTestsOfTheExamplesPass(t *testing.T) {
 func TestMadeTestsNoticeChanges(t *testing.T) {
 	examples := t.TempDir()
 	must.Do(t, os.CopyFS(examples, os.DirFS(filepath.Join("..", "..", "examples"))))
+	travel := os.DirFS(filepath.Join("..", "..", "agent", "examples", "travel"))
+	must.Do(t, os.CopyFS(filepath.Join(examples, "travel"), travel))
 	changes, noticed := 0, 0
 	for agent, flag := range map[string][2]string{
 		"trading-desk/agent.agf.yaml":      {"--policies", "trading-desk/policies"},

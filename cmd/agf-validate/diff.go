@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
-	"github.com/assent-dev/assent/posture"
+	"github.com/assent-dev/assent/lint/posture"
 )
 
 // diffFlags are the flags of `agf-validate diff`.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/must"
-	"github.com/assent-dev/assent/posture"
+	"github.com/assent-dev/assent/lint/posture"
 )
 
 // TestDiffContract: the page names every flag, field, verdict, effect

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/clients/playground/engine"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/must"
-	"github.com/assent-dev/assent/playground/engine"
 )
 
 const wholeTree = "../.."
@@ -35,8 +35,10 @@ func filesBelow(t *testing.T, dir string) engine.Files {
 func folders(t *testing.T) map[string]engine.Files {
 	t.Helper()
 	out := map[string]engine.Files{}
-	for _, name := range []string{"trading-desk", "platform-operator", "customer-support", "travel"} {
-		out["examples/"+name] = filesBelow(t, wholeTree+"/examples/"+name)
+	for _, name := range []string{
+		"examples/trading-desk", "examples/platform-operator", "examples/customer-support", "agent/examples/travel",
+	} {
+		out[name] = filesBelow(t, wholeTree+"/"+name)
 	}
 	rules, err := os.ReadDir(wholeTree + "/lint/rules")
 	must.Do(t, err)

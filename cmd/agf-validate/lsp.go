@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/posture"
 	"github.com/assent-dev/assent/policy"
-	"github.com/assent-dev/assent/posture"
 )
 
 func (v program) lspCommand() *cobra.Command {

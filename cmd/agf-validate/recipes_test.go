@@ -357,7 +357,8 @@ func TestRecipesNameNoMovingRevision(t *testing.T) {
 		}
 	}
 	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md", "integrations",
-		".pre-commit-hooks.yaml", "cmd/agf-validate/start.go", "deploy", "examples", ":!examples/coding-agent/testdata")
+		".pre-commit-hooks.yaml", "cmd/agf-validate/start.go", "deploy", "examples", "agent/examples",
+		":!examples/coding-agent/testdata")
 	list.Dir = "../.."
 	read := 0
 	for name := range strings.SplitSeq(strings.Trim(string(must.Get(list.Output())(t)), "\x00"), "\x00") {

@@ -35,9 +35,9 @@ func TestReplayContractNamesEveryField(t *testing.T) {
 	out, errOut, code := inRoot(
 		t,
 		"replay", "--format", "json",
-		"--agent", "testdata/replay/new.agf.yaml",
-		"--against-agent", "testdata/replay/old.agf.yaml",
-		"testdata/replay/calls.jsonl",
+		"--agent", "docs/testdata/replay/new.agf.yaml",
+		"--against-agent", "docs/testdata/replay/old.agf.yaml",
+		"docs/testdata/replay/calls.jsonl",
 	)
 	if code != term.ExitOK {
 		t.Fatalf("exit %d, %s", code, errOut)

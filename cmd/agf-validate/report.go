@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
-	"github.com/assent-dev/assent/posture"
+	"github.com/assent-dev/assent/lint/posture"
 )
 
 // printReport prints what a comparison found.

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/assent-dev/assent/posture"
+	"github.com/assent-dev/assent/lint/posture"
 )
 
 // TestDiffIsWordedForReviewers: fields are described in words, lists of people show only changes,

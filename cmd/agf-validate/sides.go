@@ -11,15 +11,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/posture"
 	"github.com/assent-dev/assent/lint/rules"
 	"github.com/assent-dev/assent/lint/sides"
 	"github.com/assent-dev/assent/policy"
-	"github.com/assent-dev/assent/posture"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )

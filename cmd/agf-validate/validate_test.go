@@ -568,7 +568,7 @@ func TestJUnitFailsWhereTheExitCodeDoes(t *testing.T) {
 func TestExamplesAreClean(t *testing.T) {
 	t.Chdir(testfiles.Root(t))
 	out, errOut, code := validated(t, "--strict", "--fail-on", "warning",
-		"--config", "examples/coding-agent/daily/decisions.yaml", "examples")
+		"--config", "examples/coding-agent/daily/decisions.yaml", "examples", "agent/examples")
 	if code != term.ExitOK {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}

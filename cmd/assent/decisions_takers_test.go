@@ -149,9 +149,9 @@ func takers() []taker {
 				return out
 			},
 		},
-		exampleTaker("travel", "examples/travel.decider", "pending"),
-		exampleTaker("files", "examples/files.(*app).planOf"),
-		exampleTaker("remote", "examples/remote.rentalPlan", "-desk", "http://127.0.0.1:1", "ask", "A van."),
+		exampleTaker("travel", "agent/examples/travel.decider", "pending"),
+		exampleTaker("files", "agent/examples/files.(*app).planOf"),
+		exampleTaker("remote", "agent/examples/remote.rentalPlan", "-desk", "http://127.0.0.1:1", "ask", "A van."),
 	}...)
 }
 
@@ -189,7 +189,7 @@ func exampleTaker(name, site string, args ...string) taker {
 			if name != "files" {
 				flags = append(flags, "-dir", t.TempDir())
 			}
-			cmd := exec.Command(testbin.Path(t, "examples/"+name), append(flags, args...)...)
+			cmd := exec.Command(testbin.Path(t, "agent/examples/"+name), append(flags, args...)...)
 			out, _ := cmd.CombinedOutput()
 
 			return string(out)
@@ -200,17 +200,17 @@ func exampleTaker(name, site string, args ...string) taker {
 // notTakers compile a plan to which no owner's configuration applies, each with the reason.
 func notTakers() map[string]string {
 	return map[string]string{
-		"server/administration.compile":          "acts of administrators: no agent has a file there, and nothing loosens it",
-		"cmd/internal/rapcall.command.rapPlan":   "without an agent's file every operation may be called, and the tool asks",
-		"bench/internal/subject.(*Plan).Compile": "measures the engine",
-		"server/candidate.(*files).load":         "decides nothing; it has the choices of the live plans, and its own test holds it",
-		"cmd/agf-validate.comparison.side":       "fix and lsp take --config, which their options come from",
-		"cmd/agf-validate.program.posture":       "posture takes --config, and its own test holds it",
-		"cmd/agf-validate.program.compilePlan":   "replay takes --config, and its own test holds it",
-		"lint/sides.compileAgent":                "diff takes --config, and its own test holds it",
-		"playground/engine.compileFile":          "a request names the file itself, as config",
-		"playground/engine.(*compiler).plan":     "the same",
-		"lint/policytest.(*parts).build":         "a test names the file itself, as decisions",
+		"server/administration.compile":              "acts of administrators: no agent has a file there, and nothing loosens it",
+		"cmd/internal/rapcall.command.rapPlan":       "without an agent's file every operation may be called, and the tool asks",
+		"bench/internal/subject.(*Plan).Compile":     "measures the engine",
+		"server/candidate.(*files).load":             "decides nothing; it has the choices of the live plans, and its own test holds it",
+		"cmd/agf-validate.comparison.side":           "fix and lsp take --config, which their options come from",
+		"cmd/agf-validate.program.posture":           "posture takes --config, and its own test holds it",
+		"cmd/agf-validate.program.compilePlan":       "replay takes --config, and its own test holds it",
+		"lint/sides.compileAgent":                    "diff takes --config, and its own test holds it",
+		"clients/playground/engine.compileFile":      "a request names the file itself, as config",
+		"clients/playground/engine.(*compiler).plan": "the same",
+		"lint/policytest.(*parts).build":             "a test names the file itself, as decisions",
 	}
 }
 

@@ -25,20 +25,20 @@ const approvalPath = "github.com/assent-dev/assent/approval"
 // reason.
 func noEntrances() map[string]string {
 	return map[string]string{
-		"approval.(*Requester).asker":        "reads who asked from the request",
-		"approval.(*Request).askers":         "reads who asked from the request",
-		"approval.among":                     "compares an asker with those of a request",
-		"rap/runtime.(*Runtime).As":          "compares an asker with none",
-		"rap/runtime.(*Runtime).openRecords": "compares an asker with none",
-		"rap/runtime.Upstream":               "reads what the server behind a gateway offers, and calls nothing",
-		"cmd/internal/rapcall.rapCaller":     "calls a tool without a service: whoever types answers",
-		"internal/assenttest.(*Assent).Vote": "answers in tests: only they import it",
-		"internal/assenttest.(*Assent).Edit": "answers in tests: only they import it",
-		"rap/internal/raptest.Asker":         "asks in tests: only they import it",
-		"server.(*exchange).report":          "tells what became of a call: it asks nobody, and nothing runs by it",
-		"cmd/assent.(*hookDesk).Report":      "tells what became of a call: it asks nobody, and nothing runs by it",
-		"examples/files.(*app).startRuntime": "an example without a service: the user at the terminal answers",
-		"examples/flight.people":             "picks the client of a token: the service asks in the name of whom that token is",
+		"approval.(*Requester).asker":              "reads who asked from the request",
+		"approval.(*Request).askers":               "reads who asked from the request",
+		"approval.among":                           "compares an asker with those of a request",
+		"rap/runtime.(*Runtime).As":                "compares an asker with none",
+		"rap/runtime.(*Runtime).openRecords":       "compares an asker with none",
+		"rap/runtime.Upstream":                     "reads what the server behind a gateway offers, and calls nothing",
+		"cmd/internal/rapcall.rapCaller":           "calls a tool without a service: whoever types answers",
+		"internal/assenttest.(*Assent).Vote":       "answers in tests: only they import it",
+		"internal/assenttest.(*Assent).Edit":       "answers in tests: only they import it",
+		"rap/internal/raptest.Asker":               "asks in tests: only they import it",
+		"server.(*exchange).report":                "tells what became of a call: it asks nobody, and nothing runs by it",
+		"cmd/assent.(*hookDesk).Report":            "tells what became of a call: it asks nobody, and nothing runs by it",
+		"agent/examples/files.(*app).startRuntime": "an example without a service: the user at the terminal answers",
+		"agent/examples/flight.people":             "picks the client of a token: the service asks in the name of whom that token is",
 	}
 }
 

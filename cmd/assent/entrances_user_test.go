@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/policy/quorum"
 )
 
 // notTheUser matches the message for everyone else about a question that only zoe may answer.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/permit"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/internal/must"
-	"github.com/assent-dev/assent/permit"
 	"github.com/assent-dev/assent/server/openapi"
 )
 

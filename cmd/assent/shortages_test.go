@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 const wirePolicy = `schema_version: "1.0.0"

@@ -15,8 +15,8 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/lint/policytest"
+	"github.com/assent-dev/assent/lint/posture"
 	"github.com/assent-dev/assent/policy"
-	"github.com/assent-dev/assent/posture"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )

@@ -41,12 +41,9 @@ type Config struct {
 	Now    func() time.Time
 	Poll   time.Duration // how often to look for due calls; 1s
 
-	// Group returns the part of a call's key that all calls of one caller share. Callers get
-	// equal shares of the work. The default is the part before the first slash.
-	Group   func(key string) string
+	// The calls of one caller are a group: see callerOf. Callers get equal shares of the work.
 	Workers int // calls worked on at once; 256
 	Share   int // of these, calls of one group; 64
-	Queue   int // calls of one group queued in memory; 2048. More wait in the store.
 	Runs    int // simultaneous runs of one group; 256. More wait in the store.
 
 	FirstLook time.Duration // first check of a request without a notification; doubles each time; 2s
@@ -60,10 +57,9 @@ type Config struct {
 	// process died while it ran is then Away; otherwise it ends with Unknown.
 	PeersReturn bool
 	// Finish is the time that runs and messages get to end by themselves when Run is to end,
-	// before their contexts are cancelled. Zero means at once.
+	// before their contexts are cancelled. Zero means at once. Run waits a grace of ten seconds
+	// more for them.
 	Finish time.Duration
-	// Grace is the further time that Run waits for them; 10s.
-	Grace time.Duration
 	// Always lets the engine work on calls that this process made due even while Run is not
 	// running.
 	Always bool
@@ -130,13 +126,6 @@ func (cfg *Config) fill() {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Group == nil {
-		cfg.Group = func(key string) string {
-			group, _, _ := strings.Cut(key, "/")
-			return group
-		}
-	}
-
 	if cfg.Pause == nil {
 		cfg.Pause = func(fails int) time.Duration {
 			return min(250*time.Millisecond<<min(fails, 10), time.Minute)
@@ -146,11 +135,20 @@ func (cfg *Config) fill() {
 	orElse(&cfg.Poll, time.Second)
 	orElse(&cfg.Workers, 256)
 	orElse(&cfg.Share, 64)
-	orElse(&cfg.Queue, 2048)
 	orElse(&cfg.Runs, 256)
 	orElse(&cfg.FirstLook, 2*time.Second)
 	orElse(&cfg.LastLook, time.Minute)
-	orElse(&cfg.Grace, 10*time.Second)
+}
+
+const (
+	queued = 2048             // calls of one group in memory; more wait in the store
+	grace  = 10 * time.Second // how long Run waits for runs whose contexts are cancelled
+)
+
+// callerOf returns the part of a call's key that all calls of one caller share.
+func callerOf(key string) string {
+	group, _, _ := strings.Cut(key, "/")
+	return group
 }
 
 // orElse sets *value to other if it is zero.

@@ -73,7 +73,7 @@ func (e *Engine[P]) exit(s *session) {
 		for _, f := range e.tasks.everything() {
 			f.stop(ErrShutdown)
 		}
-		within(ended, e.cfg.Grace)
+		within(ended, grace)
 	}
 
 	e.mu.Lock()

@@ -61,10 +61,6 @@ func (t *turn) handOn() (release func()) {
 	return t.release
 }
 
-// Wake makes this process work on a call soon. Use it after an event outside the record;
-// changes of the record wake the call themselves.
-func (e *Engine[P]) Wake(key string) { e.take(key, true) }
-
 // wakeAt schedules work on a call if it is due before the next poll.
 func (e *Engine[P]) wakeAt(c *Call[P]) {
 	due := c.due()
@@ -94,7 +90,7 @@ func (e *Engine[P]) take(key string, news bool) bool {
 	}
 
 	g := e.groupOf(key)
-	if g.known >= e.cfg.Queue {
+	if g.known >= queued {
 		return false
 	}
 	g.known++
@@ -112,7 +108,7 @@ func (e *Engine[P]) Idle() bool {
 }
 
 func (e *Engine[P]) groupOf(key string) *group {
-	name := e.cfg.Group(key)
+	name := callerOf(key)
 	g := e.groups[name]
 	if g == nil {
 		g = &group{turns: make(chan struct{}, e.cfg.Share), runs: make(chan struct{}, e.cfg.Runs)}
@@ -124,7 +120,7 @@ func (e *Engine[P]) groupOf(key string) *group {
 // leave removes the caller's use of a group, and deletes the group after the last.
 func (e *Engine[P]) leave(key string, g *group) {
 	g.users--
-	if name := e.cfg.Group(key); g.users == 0 && e.groups[name] == g {
+	if name := callerOf(key); g.users == 0 && e.groups[name] == g {
 		delete(e.groups, name)
 	}
 }

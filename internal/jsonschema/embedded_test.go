@@ -19,7 +19,7 @@ func ours(t testing.TB) map[string]string {
 	all := map[string]string{}
 	for _, name := range []string{
 		"schema/agent.schema.json", "policy/policy.schema.json", "resolve/decisions.schema.json",
-		"approval/people/people.schema.json", "lint/policytest/test.schema.json",
+		"policy/people/people.schema.json", "lint/policytest/test.schema.json",
 		"cmd/agf-validate/settings.schema.json",
 	} {
 		text, err := os.ReadFile(filepath.Join("../..", name))

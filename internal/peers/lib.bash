@@ -30,7 +30,7 @@ trap finish EXIT
 bin=${ASSENT_PEERS_BIN:-$work/.bin}
 if [ ! -x "$bin/probe" ]; then
 	mkdir -p "$bin"
-	programs=$(cd "$root" && go run ./internal/testbin/build cmd/assent cmd/agf-validate internal/peers/probe)
+	programs=$(cd "$root" && go run ./internal/testbin/build cmd/assent cmd/agf-validate agent/internal/probe)
 	ln -s $programs "$bin/"
 fi
 cp -R "$here/." "$work/"

@@ -594,6 +594,7 @@ func declared(code string) string {
 // sampleImports is the export data of what samples import.
 var sampleImports = sync.OnceValues(func() (map[string]string, error) {
 	return compiled(
+		".",
 		"cmp", "context", "io", "net", "net/http", "slices", "sync/atomic", "testing", "testing/synctest", "time",
 	)
 })

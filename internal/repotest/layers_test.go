@@ -8,169 +8,52 @@ import (
 	"testing"
 )
 
-// layer is one package of the repository with its level. A package may
-// only import packages of lower levels.
+// layer is one of the six layers. A package may import packages of its own layer and of those
+// below it.
 type layer struct {
-	path  string // "lint/*" means everything below lint
-	level int
+	name     string
+	packages string // "lint/*" means everything below lint
 }
 
-// The levels on which code is pure: bytes in, answers out, fit for WASM
-// and for any process. Up to the clockless levels it also decides
-// without a clock; asking, one level up, is handed one.
-const (
-	pureLevels      = 8
-	clocklessLevels = 7
-)
-
-// layers lists every package. A new package needs a line here, so its author has to choose
-// its level.
+// layers lists the layers, lowest first. A package belongs to the layer with the longest pattern
+// that matches its path. The packages of internal are part of the layer that first needs them.
 func layers() []layer {
 	return []layer{
-		{"internal/safetext", 0},
-		{"internal/pattern", 0},
-		{"internal/webhost", 0},
-		{"value", 1},
-		{"diag", 1},
-		{"internal/automata", 1},
-		{"internal/yamldoc", 2},
-		{"internal/jsonschema", 2},
-		{"internal/document", 3},
-		{"internal/jsonmsg", 2},
-		{"approval/ledger", 2},
-		{"condition", 3},
-		{"template", 3},
-		{"schema", 4},
-		{"policy", 5},
-		{"resolve", 6},
-		{"posture", 7},
-		{"agent/content", 7},
-		{"agent/runstate", 8},
-		{"lint", 7},
-		{"lint/*", 7},
-		{"lint/policytest", 8},
-		{"lint/sides", 8},
-		{"playground/engine", 9},
-		{"playground/wasm", 10},
-		{"clients/wasm", 10},
-		{"resolve/shellfacts", 2},
-		{"playground/site", 15}, // builds the page, with its tests
-		{"rap/wire", 7},
-		{"mcp/wire", 7},
-		{"mcp/upstream", 11},
-		{"mcp/server", 10},
-		{"internal/keyset", 9},
-		{"internal/filelock", 9},
-		{"permit", 10},
-		{"server/permits", 11},
-		{"mcp/auth", 11},
-		{"mcp/auth/authtest", 11}, // helper of tests
-		{"mcp", 12},
-		{"mcp/mcptest", 11},
-		{"mcp/mcptest/gosdk", 11},
-		{"mcp/catalog", 7},
-		{"mcp/pinfile", 10},
-		{"approval/form", 2},
-		{"approval/info", 2},
-		{"approval/signin", 2},
-		{"approval", 8},
-		{"approval/hold", 9},
-		{"agent", 10},
-		{"policy/policyhttp", 9},
-		{"internal/guard", 9},
-		{"internal/settings", 9},
-		{"internal/backoff", 9},
-		{"internal/sse", 1},
-		{"internal/wait", 8},
-		{"store", 9},
-		{"server/openapi", 10},
-		{"agent/internal/reid", 8},
-		{"agent/internal/rounds", 11},
-		{"agent/layer", 12},
-		{"agent/compat", 13},
-		{"agent/filestore", 11},
-		{"internal/durable", 10},
-		{"internal/durable/durabletest", 14},
-		{"rap/peer", 10},
-		{"agent/openai", 11},
-		{"agent/anthropic", 11},
-		{"agent/agui", 11},
-		{"agent/a2a", 11},
-		{"agent/raptools", 13},
-		{"agent/serve", 12},
-		{"approval/people", 6},
-		{"approval/quorum", 7},
-		{"server/directory", 10},
-		{"client", 11},
-		{"server/notify", 10},
-		{"server/plans", 10},
-		{"server/candidate", 11},
-		{"server/apidocs", 12},
-		{"server/administration", 10},
-		{"server/tokens", 11},
-		{"store/watermark", 10},
-		{"server/quota", 10},
-		{"server/feed", 10},
-		{"store/internal/sqlstore", 10},
-		{"store/*", 11}, // engines
-		{"server/notify/*", 11},
-		{"server/auth", 11},
-		{"server/inbox", 12},
-		{"server/witness", 11},
-		{"rap/internal/raptest", 12},
-		{"rap/internal/*", 11},
-		{"rap", 11},
-		{"mcp/config", 11},
-		{"rap/runtime", 12},
-		{"rap/gateway", 12},
-		{"server", 13},
-		{"cmd/internal/testfiles", 13}, // helper of tests
-		{"cmd/internal/term", 12},
-		{"cmd/internal/system", 13},
-		{"cmd/internal/registry", 13},
-		{"cmd/internal/keyfile", 14},
-		{"cmd/internal/fileerrors", 13},
-		{"cmd/internal/decide", 14},
-		{"cmd/internal/editor", 14},
-		{"cmd/internal/channels", 13},
-		{"cmd/internal/stores", 13},
-		{"cmd/internal/config", 14},
-		{"cmd/internal/remote", 15},
-		{"cmd/internal/edits", 13},
-		{"cmd/internal/clients", 15},
-		{"cmd/internal/rapcall", 15},
-		{"cmd/internal/mcpcmd", 15},
-		{"cmd/internal/audit", 16},
-		{"cmd/internal/request", 16},
-		{"cmd/internal/operate", 16},
-		{"cmd/internal/answer", 17},
-		{"cmd/internal/hook", 17},
-		{"cmd/internal/hookfile", 18},
-		{"cmd/internal/demo", 18},
-		{"examples/internal/*", 13}, // what examples share
-		{"internal/golden", 14},     // helper of tests
-		{"internal/growth", 14},     // the same
-		{"internal/testbin", 14},    // the same
-		{"internal/testbin/build", 15},
-		{"internal/testdns", 14},    // the same
-		{"internal/testwait", 10},   // the same; other helpers wait with it
-		{"internal/chromium", 11},   // the same
-		{"internal/must", 14},       // the same
-		{"internal/assenttest", 14}, // the same
-		{"internal/safetext/safetexttest", 14},
-		{"internal/neighbours", 14},
-		{"internal/crashtest", 14},
-		{"internal/peers/*", 14}, // against software of others
-		{"internal/replay", 14},  // recorded models for tests and examples
-		{"lint/linttest", 14},    // helpers of the rules' tests
-		{"store/storetest", 14},  // what both engines pass
-		{"store/postgres/pgtest", 14},
-		{"lint/gen", 14},
-		{"cmd/*", 19},
-		{"examples", 14},
-		{"examples/*", 14},
-		{"internal/repotest", 14},
+		{"kernel", "value diag condition template schema policy policy/* resolve resolve/* internal/*"},
+		{"authoring", "lint lint/*"},
+		{"asking", "approval approval/* internal/keyset"},
+		{"storage", "store store/*"},
+		{"edges", "server server/* client rap rap/* mcp mcp/* policy/policyhttp internal/durable internal/durable/*"},
+		// Commands, programs, tests of the whole, and the module agent, which no other module imports.
+		{"commands", "cmd/* clients/* examples agent agent/* internal/assenttest internal/crashtest internal/repotest " +
+			"internal/testbin/*"},
 	}
+}
+
+// pure lists the packages without effects outside of the process: bytes in, answers out, fit for
+// WASM and for any process. Packages that ask people get a clock as an argument; the rest has none.
+func pure() string {
+	return clockless() + " approval internal/wait agent/runstate lint/policytest lint/sides"
+}
+
+// clockless lists the pure packages that don't read the clock either, so that a decision depends on
+// nothing but its inputs.
+func clockless() string {
+	return "value diag condition template schema policy policy/people policy/quorum resolve resolve/* lint lint/* " +
+		"approval/form approval/info approval/ledger approval/signin agent/content mcp/catalog mcp/wire rap/wire " +
+		"internal/automata internal/document internal/jsonmsg internal/jsonschema internal/pattern internal/safetext " +
+		"internal/sse internal/webhost internal/yamldoc"
+}
+
+// withEffects lists packages below a pure folder that read files: programs and helpers of tests.
+func withEffects() string { return "lint/gen lint/linttest" }
+
+// isPure reports whether a package is in a list of patterns, and not a program or a helper of tests.
+func isPure(list, path string) bool { return among(list, path) && !among(withEffects(), path) }
+
+// among reports whether a path matches one of some patterns.
+func among(patterns, path string) bool {
+	return slices.ContainsFunc(strings.Fields(patterns), func(p string) bool { return inside(p, path) })
 }
 
 // outside lists the packages with effects outside of the process. Pure code may not import them.
@@ -207,7 +90,7 @@ func fences() map[string]string {
 		"modernc.org/sqlite":                       "store/sqlite*",
 		"github.com/jackc/pgx":                     "store/postgres*",
 		"github.com/coreos/go-oidc":                "server/auth",
-		"github.com/go-jose/go-jose":               "mcp/auth* internal/keyset permit",
+		"github.com/go-jose/go-jose":               "mcp/auth* internal/keyset approval/permit",
 		"golang.org/x/oauth2":                      "server/auth mcp/auth",
 		"github.com/alexedwards/scs":               "server/auth",
 		"github.com/slack-go/slack":                "server/notify/slack",
@@ -220,7 +103,7 @@ func fences() map[string]string {
 		"github.com/modelcontextprotocol/go-sdk":   "mcp/mcptest/gosdk",
 		"github.com/tetratelabs/wazero":            "clients/wasm",
 		"mvdan.cc/sh/v3":                           "resolve/shellfacts cmd/internal/hookfile",
-		"github.com/chromedp":                      "internal/chromium server/inbox server/apidocs playground/site",
+		"github.com/chromedp":                      "internal/chromium server/inbox server/apidocs clients/playground/site",
 	}
 }
 
@@ -231,73 +114,43 @@ func inside(pattern, path string) bool {
 	return pattern == path || below && strings.HasPrefix(path, folder)
 }
 
-// find returns the layer of a package, the one of its own name before
-// one with a star.
-func find(table []layer, path string) (layer, bool) {
-	best, ok := layer{}, false
-	for _, r := range table {
-		if inside(r.path, path) && len(r.path) >= len(best.path) {
-			best, ok = r, true
+// find returns the number of a package's layer.
+func find(table []layer, path string) (int, bool) {
+	best, found, longest := 0, false, -1
+	for n, l := range table {
+		for _, p := range strings.Fields(l.packages) {
+			if inside(p, path) && len(p) > longest {
+				best, found, longest = n, true, len(p)
+			}
 		}
 	}
-	return best, ok
+	return best, found
 }
 
-// checkLayers complains about packages without a layer and about
-// imports that go up or sideways.
+// checkLayers complains about packages without a layer, about imports of a higher layer, and about
+// effects of pure packages.
 func checkLayers(table []layer, packages []pkg) []string {
 	var out []string
 	for _, p := range packages {
 		from, ok := find(table, p.path)
 		if !ok {
-			out = append(
-				out,
-				fmt.Sprintf("package %s has no layer: add it to layers() in layers_test.go", p.path),
-			)
+			out = append(out, fmt.Sprintf("package %s has no layer: add it to layers() in layers_test.go", p.path))
 			continue
 		}
-
 		for _, imported := range p.imports {
-			if to, ours := strings.CutPrefix(imported, modulePath+"/"); ours {
-				out = append(out, checkArrow(table, p.path, from, to)...)
-			} else {
-				out = append(out, checkOutside(p.path, from, imported)...)
+			path, ours := strings.CutPrefix(imported, modulePath+"/")
+			to, ok := find(table, path)
+			switch {
+			case ours && ok && to > from: // a package without a layer is reported for itself
+				out = append(out, fmt.Sprintf("%s (%s) imports %s (%s): arrows go down only",
+					p.path, table[from].name, path, table[to].name))
+			case !ours && isPure(pure(), p.path) && slices.Contains(outside(), imported):
+				out = append(out, fmt.Sprintf("%s imports %s: it is listed as pure", p.path, imported))
 			}
 		}
 	}
 
 	return out
-}
-
-func checkArrow(table []layer, path string, from layer, to string) []string {
-	target, ok := find(table, to)
-	if !ok || target.level < from.level || sameFolder(path, to) {
-		return nil // a target without a layer is reported for itself
-	}
-	return []string{
-		fmt.Sprintf(
-			"%s (level %d) imports %s (level %d): arrows go down only",
-			path,
-			from.level,
-			to,
-			target.level,
-		),
-	}
-}
-
-// sameFolder holds for packages of the same top folder that belong
-// together by design: lint and its rules.
-func sameFolder(a, b string) bool {
-	return strings.HasPrefix(a+"/", "lint/") && strings.HasPrefix(b+"/", "lint/")
-}
-
-func checkOutside(path string, from layer, imported string) []string {
-	if from.level <= pureLevels && slices.Contains(outside(), imported) {
-		return []string{
-			fmt.Sprintf("%s imports %s: lint, resolve and below stay free of the outside", path, imported),
-		}
-	}
-	return nil
 }
 
 // checkFences complains about a technology used outside its package, in
@@ -319,10 +172,10 @@ func checkFences(fences map[string]string, packages []pkg) []string {
 }
 
 // checkClock complains about pure code that reads the clock.
-func checkClock(table []layer, packages []checked) []string {
+func checkClock(packages []checked) []string {
 	var out []string
 	for _, c := range packages {
-		if r, _ := find(table, c.pkg.path); r.level > clocklessLevels {
+		if !isPure(clockless(), c.pkg.path) {
 			continue
 		}
 		for id, object := range c.info.Uses {
@@ -354,12 +207,14 @@ func TestLayers(t *testing.T) { report(t, checkLayers(layers(), must(t, reposito
 
 func TestFences(t *testing.T) { report(t, checkFences(fences(), must(t, repository))) }
 
-func TestClock(t *testing.T) { report(t, checkClock(layers(), must(t, typedRepository))) }
+func TestClock(t *testing.T) { report(t, checkClock(must(t, typedRepository))) }
 
 func TestLayerChecksFail(t *testing.T) {
 	table := layers()
-	up := sample(t, "value", `package value; import _ "github.com/assent-dev/assent/diag"`)
+	up := sample(t, "lint/sides", `package sides; import _ "github.com/assent-dev/assent/approval"`)
+	below := sample(t, "policy", `package policy; import _ "github.com/assent-dev/assent/policy/policyhttp"`)
 	catches(t, checkLayers(table, []pkg{up}), "arrows go down only")
+	catches(t, checkLayers(table, []pkg{below}), "policy/policyhttp (edges)")
 	unlisted := sample(t, "unlisted", `package unlisted`)
 	catches(t, checkLayers(table, []pkg{unlisted}), "has no layer")
 	impure := sample(t, "resolve", `package resolve; import _ "net/http"`)
@@ -373,7 +228,7 @@ func TestLayerChecksFail(t *testing.T) {
 		"resolve",
 		`package resolve; import "time"; func now() time.Time { return time.Now() }`,
 	)
-	catches(t, checkClock(table, []checked{clock}), "resolve/sample.go:1: time.Now")
+	catches(t, checkClock([]checked{clock}), "resolve/sample.go:1: time.Now")
 	for _, good := range []pkg{
 		sample(t, "condition", `package condition; import (_ "github.com/assent-dev/assent/value"; _ "strings")`),
 		sample(
@@ -395,7 +250,7 @@ func typedSample(t *testing.T, path, src string) checked {
 	exports := map[string]string{}
 	if len(p.imports) > 0 {
 		var err error
-		if exports, err = compiled(p.imports...); err != nil {
+		if exports, err = compiled(".", p.imports...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@ package repotest
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -75,42 +76,36 @@ func checkLicences(modules []licensed) []string {
 // builtModules are the modules of all packages that are built or
 // tested, with the licence texts of the module cache.
 func builtModules() ([]licensed, error) {
-	shipped, err := modulesOf("-deps", "./...")
-	if err != nil {
-		return nil, err
-	}
-	all, err := modulesOf("-deps", "-test", "./...")
-	if err != nil {
-		return nil, err
-	}
 	var out []licensed
-	for path, dir := range all {
-		text, err := licenceText(dir)
+	for _, folder := range modules() {
+		shipped, err := modulesOf(folder, "-deps", "./...")
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, licensed{
-			path:    path,
-			licence: licence(text),
-			shipped: shipped[path] != "",
-		})
+		all, err := modulesOf(folder, "-deps", "-test", "./...")
+		if err != nil {
+			return nil, err
+		}
+		for path, dir := range all {
+			text, err := licenceText(dir)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, licensed{path: path, licence: licence(text), shipped: shipped[path] != ""})
+		}
 	}
 
 	return out, nil
 }
 
-func modulesOf(args ...string) (map[string]string, error) {
-	out, err := goList(append([]string{"-json=ImportPath,Module"}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	packages, err := decode[listed](out)
+func modulesOf(folder string, args ...string) (map[string]string, error) {
+	packages, err := listAll[listed](folder, "ImportPath,Module", args...)
 	if err != nil {
 		return nil, err
 	}
 	modules := map[string]string{}
 	for _, p := range packages {
-		if p.Module != nil && !p.Module.Main {
+		if p.Module != nil && !p.Module.Main && p.Module.Path != modulePath {
 			modules[p.Module.Path] = p.Module.Dir
 		}
 	}
@@ -154,7 +149,7 @@ func checkDependencies(direct []string, page string) []string {
 		if !slices.Contains(direct, m) {
 			out = append(
 				out,
-				fmt.Sprintf("docs/dependencies.md has a line for %s, which go.mod does not require", m),
+				fmt.Sprintf("docs/dependencies.md has a line for %s, which no go.mod requires", m),
 			)
 		}
 	}
@@ -163,18 +158,16 @@ func checkDependencies(direct []string, page string) []string {
 }
 
 func directModules() ([]string, error) {
-	out, err := goList("-m", "-json=Path,Main,Indirect", "all")
-	if err != nil {
-		return nil, err
-	}
-	all, err := decode[module](out)
-	if err != nil {
-		return nil, err
-	}
 	var direct []string
-	for _, m := range all {
-		if !m.Main && !m.Indirect {
-			direct = append(direct, m.Path)
+	for _, folder := range modules() {
+		all, err := listAll[module](folder, "Path,Main,Indirect", "-m", "all")
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range all {
+			if !m.Main && !m.Indirect && m.Path != modulePath && !slices.Contains(direct, m.Path) {
+				direct = append(direct, m.Path)
+			}
 		}
 	}
 	return direct, nil
@@ -184,6 +177,59 @@ func read(name string) func() (string, error) {
 	return func() (string, error) {
 		text, err := os.ReadFile(filepath.Join(top, name))
 		return string(text), err
+	}
+}
+
+// mostEmbedded limits the modules of others that a program needs to decide calls.
+const mostEmbedded = 5
+
+// checkEmbedded complains about packages with HTTP or a database, and about too many modules, among those
+// that a program links which decides calls by itself.
+func checkEmbedded(packages []listed) []string {
+	var out, modules []string
+	for _, p := range packages {
+		if slices.Contains([]string{"net/http", "database/sql", "os/exec"}, p.ImportPath) {
+			out = append(out, "schema, policy and resolve link "+p.ImportPath)
+		}
+		if p.Module != nil && p.Module.Path != modulePath && !slices.Contains(modules, p.Module.Path) {
+			modules = append(modules, p.Module.Path)
+		}
+	}
+	if len(modules) > mostEmbedded {
+		out = append(out, fmt.Sprintf("schema, policy and resolve need %d modules, at most %d: %v",
+			len(modules), mostEmbedded, modules))
+	}
+
+	return out
+}
+
+func TestEmbeddersNeedLittle(t *testing.T) {
+	packages := must(t, func() ([]listed, error) {
+		return listAll[listed](".", "ImportPath,Module", "-deps", "./schema", "./policy", "./resolve")
+	})
+	report(t, checkEmbedded(packages))
+	if len(packages) < 50 {
+		t.Errorf("only %d packages are listed", len(packages))
+	}
+}
+
+// mostEntries limits the files and folders at the top level of the repository.
+const mostEntries = 31
+
+func TestTopLevelIsShort(t *testing.T) {
+	out, err := exec.Command("git", "-C", top, "ls-files").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []string
+	for name := range strings.Lines(string(out)) {
+		entry, _, _ := strings.Cut(strings.TrimSpace(name), "/")
+		if !strings.HasPrefix(entry, ".") && !slices.Contains(entries, entry) {
+			entries = append(entries, entry)
+		}
+	}
+	if len(entries) > mostEntries || len(entries) == 0 {
+		t.Errorf("the top level has %d entries, at most %d: %v", len(entries), mostEntries, entries)
 	}
 }
 
@@ -217,6 +263,12 @@ func TestModuleChecksFail(t *testing.T) {
 		licence: "MIT",
 		shipped: true,
 	}}))
+	many := []listed{{ImportPath: "net/http"}}
+	for _, name := range []string{"a", "b", "c", "d", "e", "a"} {
+		many = append(many, listed{ImportPath: name, Module: &module{Path: name}})
+	}
+	catches(t, checkEmbedded(many), "link net/http")
+	catches(t, checkEmbedded(append(many[1:], listed{Module: &module{Path: "f"}})), "need 6 modules")
 	page := "| `a` | what |\n| `b` | what |\n\n## Tools of CI\n| `c` | what |\n"
 	catches(t, checkDependencies([]string{"a", "b", "d"}, page), "no line for d")
 	catches(t, checkDependencies([]string{"a"}, page), "has a line for b")

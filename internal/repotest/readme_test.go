@@ -151,14 +151,15 @@ func readText(t *testing.T, path string) string {
 // TestReadmeCode checks that the Go code of the guide is the body of an
 // example that is compiled and run.
 func TestReadmeCode(t *testing.T) {
-	example := squeeze(readText(t, filepath.Join(top, "examples", "embedding_test.go")))
+	const file = "examples/embedding_test.go"
+	example := squeeze(readText(t, filepath.Join(top, file)) + readText(t, filepath.Join(top, "agent", file)))
 	blocks := goBlock.FindAllStringSubmatch(readText(t, filepath.Join(top, "docs/guides/go.md")), -1)
 	if len(blocks) == 0 {
 		t.Fatal("the guide shows no Go")
 	}
 	for _, b := range blocks {
 		if !strings.Contains(example, squeeze(b[1])) {
-			t.Errorf("this is not in examples/embedding_test.go:\n%s", b[1])
+			t.Errorf("this is in no %s:\n%s", file, b[1])
 		}
 	}
 }

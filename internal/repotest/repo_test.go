@@ -29,6 +29,18 @@ const modulePath = "github.com/assent-dev/assent"
 // top is the root of the repository, seen from this folder.
 const top = "../.."
 
+// modules lists the folders of the Go modules that these checks read. The module bench, those of
+// the release and of a peer are small, and their own tests are enough.
+func modules() []string { return []string{".", "agent"} }
+
+// home returns the folder of the module that a package belongs to.
+func home(path string) string {
+	if path == "agent" || strings.HasPrefix(path, "agent/") {
+		return "agent"
+	}
+	return "."
+}
+
 // pkg is one package of ours, by its path in the repository, such as
 // "internal/yamldoc".
 type pkg struct {
@@ -69,16 +81,28 @@ type module struct {
 	Main, Indirect bool
 }
 
-func goList(args ...string) ([]byte, error) {
+// goList runs go list in the module of a folder.
+func goList(folder string, args ...string) ([]byte, error) {
 	cmd := exec.Command("go", append([]string{"list"}, args...)...)
-	cmd.Dir = top
+	cmd.Dir = filepath.Join(top, folder)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+		return nil, fmt.Errorf("go list %s in %s: %w\n%s", strings.Join(args, " "), folder, err, stderr.String())
 	}
 	return out, nil
+}
+
+const listedFields = "ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"
+
+// listAll runs go list -json in the module of a folder and reads what it prints.
+func listAll[T any](folder, fields string, args ...string) ([]T, error) {
+	out, err := goList(folder, append([]string{"-json=" + fields}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	return decode[T](out)
 }
 
 // decode reads the objects that go list prints one after the other.
@@ -101,19 +125,19 @@ func decode[T any](text []byte) ([]T, error) {
 var repository = sync.OnceValues(readRepository)
 
 func readRepository() ([]pkg, error) {
-	out, err := goList("-json", "./...")
-	if err != nil {
-		return nil, err
-	}
-	all, err := decode[listed](out)
-	if err != nil {
-		return nil, err
-	}
-	packages := make([]pkg, len(all))
+	var packages []pkg
 	fset := token.NewFileSet()
-	for i, l := range all {
-		if packages[i], err = readPackage(fset, l); err != nil {
+	for _, folder := range modules() {
+		all, err := listAll[listed](folder, listedFields, "./...")
+		if err != nil {
 			return nil, err
+		}
+		for _, l := range all {
+			p, err := readPackage(fset, l)
+			if err != nil {
+				return nil, err
+			}
+			packages = append(packages, p)
 		}
 	}
 	return packages, nil
@@ -176,13 +200,15 @@ var typedRepository = sync.OnceValues(func() ([]checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	exports, err := compiled("./...")
-	if err != nil {
-		return nil, err
+	exports := map[string]map[string]string{}
+	for _, folder := range modules() {
+		if exports[folder], err = compiled(folder, "./..."); err != nil {
+			return nil, err
+		}
 	}
 	var typed []checked
 	for _, p := range packages {
-		c, err := check(p, exports)
+		c, err := check(p, exports[home(p.path)])
 		if err != nil {
 			return nil, err
 		}
@@ -193,13 +219,9 @@ var typedRepository = sync.OnceValues(func() ([]checked, error) {
 })
 
 // compiled returns the files with export data of these packages and of
-// all that they import, by import path.
-func compiled(packages ...string) (map[string]string, error) {
-	out, err := goList(append([]string{"-json=ImportPath,Export", "-export", "-deps"}, packages...)...)
-	if err != nil {
-		return nil, err
-	}
-	all, err := decode[listed](out)
+// all that they import, by import path, as the module of a folder sees them.
+func compiled(folder string, packages ...string) (map[string]string, error) {
+	all, err := listAll[listed](folder, "ImportPath,Export", append([]string{"-export", "-deps"}, packages...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -218,17 +240,17 @@ var typedTests = sync.OnceValues(func() ([]checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := goList("-json=ImportPath,Export,ImportMap", "-export", "-deps", "-test", "./...")
-	if err != nil {
-		return nil, err
-	}
-	all, err := decode[listed](out)
-	if err != nil {
-		return nil, err
-	}
-	exports, renamed := map[string]string{}, map[string]map[string]string{}
-	for _, l := range all {
-		exports[l.ImportPath], renamed[l.ImportPath] = l.Export, l.ImportMap
+	type names map[string]string
+	exports, renamed := map[string]names{}, map[string]map[string]names{}
+	for _, folder := range modules() {
+		all, err := listAll[listed](folder, "ImportPath,Export,ImportMap", "-export", "-deps", "-test", "./...")
+		if err != nil {
+			return nil, err
+		}
+		exports[folder], renamed[folder] = names{}, map[string]names{}
+		for _, l := range all {
+			exports[folder][l.ImportPath], renamed[folder][l.ImportPath] = l.Export, l.ImportMap
+		}
 	}
 
 	var typed []checked
@@ -237,9 +259,10 @@ var typedTests = sync.OnceValues(func() ([]checked, error) {
 			return nil
 		}
 		full := strings.TrimSuffix(modulePath+"/"+p.path, "/")
-		names := renamed[path+" ["+full+".test]"]
+		module := home(p.path)
+		names := renamed[module][path+" ["+full+".test]"]
 		info, typ, err := typeCheck(path, files, func(path string) string {
-			return exports[cmp.Or(names[path], path)]
+			return exports[module][cmp.Or(names[path], path)]
 		})
 		if err != nil {
 			return err
@@ -310,8 +333,7 @@ func typeCheck(path string, files []file, export func(path string) string) (*typ
 	return info, typ, nil
 }
 
-// texts are the files with these endings that belong to the
-// repository's own module.
+// texts are the files of the repository with these endings.
 func texts(endings ...string) (map[string]string, error) {
 	found := map[string]string{}
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {

@@ -19,17 +19,17 @@
 //
 // The go command reports a test as cached if neither the test binary nor
 // a file that the test opened has changed, and does not see what other
-// processes read. Path therefore opens every folder of this module that
-// the program is made of. If a file in one of them changes, the test runs
+// processes read. Path therefore opens every folder of the repository
+// that the program is made of. If a file in one of them changes, the test runs
 // again.
 //
 // The programs of cmd are built like releases (CGO_ENABLED=0 -trimpath
 // -ldflags '-s -w'), but without the state of Git, which changes with
 // every commit. -trimpath also lets all checkouts share one binary. Other
 // programs are built with the defaults of the go command, so that they
-// share the packages that go test compiles: some of the examples' modules
-// take minutes to compile again. There is no variant for the race detector or for coverage: tests of processes
-// never had one.
+// share the packages that go test compiles: some of the modules of the
+// examples take minutes to compile again. There is no variant for the race
+// detector or for coverage: tests of processes never had one.
 package testbin
 
 import (
@@ -65,7 +65,8 @@ const (
 func Flags() []string { return []string{"-trimpath", "-ldflags", "-s -w"} }
 
 // Path returns the path of the program that the main package in a folder
-// of this module compiles to, such as "cmd/assent". More flags of the go
+// of the repository compiles to, such as "cmd/assent". The folder may be in
+// another module than the test, such as "agent/examples/soup". More flags of the go
 // command, such as -overlay, may follow. It builds the program if no
 // process has done so, and fails the test if it does not compile.
 func Path(t testing.TB, folder string, flags ...string) string {
@@ -93,21 +94,57 @@ func Build(folder string, flags ...string) (string, error) {
 // program is a built binary and what it was made of.
 type program struct {
 	path string
-	dirs []string // of this module: the folders of the packages
+	dirs []string // of the repository: the folders of the packages
 	more []string // files outside of dirs, such as embedded ones
 }
 
 // build builds a program as the module of the directory dir sees it.
 func build(dir, folder string, flags []string) (program, error) {
-	b := builder{dir: dir, pkg: module + folder, flags: flags, release: strings.HasPrefix(folder, "cmd/")}
+	b := builder{pkg: module + folder, flags: flags, release: strings.HasPrefix(folder, "cmd/")}
 	if b.release {
 		b.flags = append(Flags(), flags...)
 	}
-	p, err := b.run(path.Base(folder))
+	var p program
+	var err error
+	if b.dir, err = home(dir, folder); err == nil {
+		p, err = b.run(path.Base(folder))
+	}
 	if err != nil {
 		return program{}, fmt.Errorf("build %s for tests: %w", folder, err)
 	}
 	return p, nil
+}
+
+// home returns the directory of the module that a folder of the repository
+// belongs to. The directory from, or the current one, is in a module of the
+// repository.
+func home(from, folder string) (string, error) {
+	dir, err := filepath.Abs(from)
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		switch {
+		case errors.Is(err, os.ErrNotExist) && dir != filepath.Dir(dir):
+			continue
+		case err != nil:
+			return "", err
+		}
+
+		line, _, _ := strings.Cut(string(text), "\n")
+		own := strings.TrimPrefix(strings.TrimPrefix(line, "module ")+"/", module) // such as "agent/"
+		top, rest := strings.TrimSuffix(dir, filepath.FromSlash("/"+strings.TrimSuffix(own, "/"))), folder
+		if below, ok := strings.CutPrefix(folder, own); ok {
+			top, rest = dir, below
+		}
+		for ; rest != "."; rest = path.Dir(rest) {
+			if _, err := os.Stat(filepath.Join(top, rest, "go.mod")); err == nil {
+				break
+			}
+		}
+		return filepath.Join(top, rest), nil
+	}
 }
 
 type builder struct {
@@ -185,8 +222,9 @@ func (b *builder) inputs() (string, program, error) {
 			ImportPath, BuildID, Dir string
 			EmbedFiles               []string
 			Module                   *struct {
-				Main  bool
-				GoMod string
+				Main    bool
+				GoMod   string
+				Replace *struct{ Version string }
 			}
 		}
 		if err := list.Decode(&one); errors.Is(err, io.EOF) {
@@ -199,7 +237,7 @@ func (b *builder) inputs() (string, program, error) {
 		}
 		fmt.Fprintf(digest, "%s %s\n", one.ImportPath, one.BuildID)
 
-		if one.Module != nil && one.Module.Main {
+		if m := one.Module; m != nil && (m.Main || m.Replace != nil && m.Replace.Version == "") {
 			p.dirs = append(p.dirs, one.Dir)
 			p.more = append(p.more, one.Module.GoMod, strings.TrimSuffix(one.Module.GoMod, "mod")+"sum")
 			for _, name := range one.EmbedFiles {

@@ -209,6 +209,29 @@ func TestBinaryFollowsItsInputs(t *testing.T) {
 	s.wantLinks(5)
 }
 
+// TestProgramOfAnotherModule builds a program of a module inside of the
+// current one, and the other way round.
+func TestProgramOfAnotherModule(t *testing.T) {
+	s := newSample(t)
+	s.write("inner/go.mod", "module "+module+"sample/inner\n\ngo 1.26\n\nrequire "+module+"sample v0.0.0\n\n"+
+		"replace "+module+"sample => ../\n")
+	s.write("inner/prog/main.go", "package main\n\nimport \""+module+"sample/word\"\n\n"+
+		"func main() { print(word.Second) } // "+s.dir+"\n")
+	inner := filepath.Join(s.dir, "inner")
+	for _, c := range []struct{ from, folder, prints string }{
+		{s.dir, "sample/inner/prog", ""},
+		{inner, "sample/inner/prog", ""},
+		{inner, "sample/prog", "one two three four"},
+	} {
+		p := must.Get(build(c.from, c.folder, nil))(t)
+		s.prints(p.path, c.prints)
+		if !slices.Contains(p.dirs, filepath.Join(s.dir, "word")) {
+			t.Errorf("%s from %s: the folders are %q", c.folder, c.from, p.dirs)
+		}
+	}
+	s.wantLinks(2)
+}
+
 func TestEightProcessesLinkOnce(t *testing.T) {
 	s := newSample(t)
 	var all []*child
@@ -382,7 +405,9 @@ func TestProgram(t *testing.T) {
 		}
 		return string(found[1]), string(found[2]) == "(cached)"
 	}
-	run() // writes go.mod
+	run()                             // writes go.mod
+	old := time.Now().Add(-time.Hour) // go test caches nothing that read a file of the last seconds
+	must.Do(t, os.Chtimes(filepath.Join(s.dir, "go.mod"), old, old))
 	run()
 	if prints, cached := run(); prints != "one two three four" || !cached {
 		t.Errorf("without a change: prints %q, cached %t", prints, cached)

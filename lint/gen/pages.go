@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/policytest"
 	"github.com/assent-dev/assent/lint/rules"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 // The areas that pages treat in their own way.

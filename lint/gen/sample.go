@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing/fstest"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/lint/policytest"
 	"github.com/assent-dev/assent/lint/rules"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 // sample is the example of a rule, completed to a file that can be linted.

@@ -24,12 +24,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 // Run tests the rule whose folder fsys is. The other rules, if any, have

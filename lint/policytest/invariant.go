@@ -6,7 +6,7 @@ import (
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/yamldoc"
-	"github.com/assent-dev/assent/posture"
+	"github.com/assent-dev/assent/lint/posture"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )

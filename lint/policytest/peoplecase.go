@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
+	"github.com/assent-dev/assent/policy/quorum"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/posture"
 	"github.com/assent-dev/assent/policy"
-	"github.com/assent-dev/assent/posture"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )

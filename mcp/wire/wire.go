@@ -81,7 +81,6 @@ const (
 	CodeHeaderMismatch     = -32020 // modern: a header differs from the body, or is missing
 	CodeMissingCapability  = -32021 // modern: data.requiredCapabilities
 	CodeUnsupportedVersion = -32022 // modern: data.supported, data.requested
-	CodeResourceNotFound   = -32002 // legacy
 	CodeURLElicitation     = -32042 // 2025-11-25: data.elicitations
 )
 

@@ -244,7 +244,6 @@ func (g *Gateway) openRecords() (err error) {
 		Workers:  maxWork * len(g.callers),
 		Share:    maxWork,
 		AskTries: askTries,
-		Grace:    runGrace,
 		Watch:    g.watches(),
 	}, durable.Transport[call]{
 		Decide:    g.decide,

@@ -212,7 +212,6 @@ func (r *Runtime) newEngine(sealing durable.Sealing) (*durable.Engine[part], err
 		Log:         r.log,
 		Now:         r.cfg.Now,
 		Poll:        r.cfg.Poll,
-		Group:       names.ThreadOf,
 		Share:       256,
 		Runs:        1024,
 		LastLook:    lookAgain,

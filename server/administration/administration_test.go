@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/store/sqlite"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/quota"
 )

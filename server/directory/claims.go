@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 // Errors of a sign-in. In all these cases the sign-in fails.

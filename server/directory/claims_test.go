@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/server/directory"
 )
 

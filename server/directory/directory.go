@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 // Base is a directory from files. It also has the list of groups that sign-ins may give.

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/policy/people"
 )
 
 // maxFile limits people.yaml, in bytes.

@@ -68,8 +68,8 @@ func TestFlightIsBookedInChromium(t *testing.T) {
 
 	shown := "$ go run ./examples/flight Lisbon   # and killed, with half of the answers\n" + first.out.String() +
 		"$ go run ./examples/flight Lisbon\n" + second.out.String()
-	golden.Equal(t, "../../../examples/flight/session.txt", shown)
-	if !strings.Contains(string(must.Get(os.ReadFile("../../examples/README.md"))(t)), shown) {
+	golden.Equal(t, "../../../agent/examples/flight/session.txt", shown)
+	if !strings.Contains(string(must.Get(os.ReadFile("../../agent/examples/README.md"))(t)), shown) {
 		t.Error("examples/README.md shows something else")
 	}
 	ticket := string(must.Get(os.ReadFile(filepath.Join(f.dir, "trips", "ticket-Lisbon.json")))(t))
@@ -86,7 +86,7 @@ func (f *flightTrip) serve() (link string) {
 	cmd := exec.Command(
 		testbin.Path(f.t, "cmd/assent"), "serve", "--json", "--listen", "127.0.0.1:0",
 		"--store", at("s.db"), "--key", at("s.key"), "--dev", "--dev-person", "ann",
-		"--people", "../../examples/flight/people.yaml", "--agents", "../../examples/flight/flight.agf.yaml",
+		"--people", "../../agent/examples/flight/people.yaml", "--agents", "../../agent/examples/flight/flight.agf.yaml",
 	)
 	var log testwait.Buffer
 	cmd.Stderr = &log
@@ -120,7 +120,7 @@ type flightLife struct {
 
 func (f *flightTrip) start() *flightLife {
 	f.t.Helper()
-	cmd := exec.Command(testbin.Path(f.t, "examples/flight"), "-dir", filepath.Join(f.dir, "trips"), "Lisbon")
+	cmd := exec.Command(testbin.Path(f.t, "agent/examples/flight"), "-dir", filepath.Join(f.dir, "trips"), "Lisbon")
 	cmd.Env = append(os.Environ(), "ASSENT_SERVER="+f.server, "ASSENT_TOKEN="+f.token)
 	out := &testwait.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, out

@@ -22,8 +22,8 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 	"github.com/assent-dev/assent/server/administration"

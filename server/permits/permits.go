@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/permit"
+	"github.com/assent-dev/assent/approval/permit"
 )
 
 // Audience is a tool that checks permits.

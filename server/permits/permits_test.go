@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/permit"
 	"github.com/assent-dev/assent/internal/must"
-	"github.com/assent-dev/assent/permit"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/permits"
 )

@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/resolve"
 )
 

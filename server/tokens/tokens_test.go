@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	reading "github.com/assent-dev/assent/approval/people"
+	reading "github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"

@@ -108,14 +108,4 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 	if !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "run `assent migrate` once with the role") {
 		t.Errorf("opened by a role that may not change tables: %v", err)
 	}
-
-	// The state that the previous version left. The migration, run by the owner, allows
-	// roles that may write requests to write their keys.
-	exec(t, owners, "DROP TABLE request_keys; ALTER TABLE requests DROP COLUMN keyed CASCADE")
-	migrated, err := postgres.Open(ctx, owners, postgres.Options{Trust: storetest.Trust()})
-	must.Do(t, err)
-	must.Do(t, migrated.Close())
-	next, err := postgres.Open(ctx, u.String(), postgres.Options{Trust: storetest.Trust()})
-	must.Do(t, err)
-	must.Do(t, errors.Join(storetest.Insert(t, next, 1_000), next.Index(ctx), next.Close()))
 }

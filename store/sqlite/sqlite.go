@@ -201,9 +201,8 @@ func dialect() sqlstore.Dialect {
 			"documents": "STRICT",
 			"compact":   "STRICT, WITHOUT ROWID",
 
-			"share_request_keys": "", // there are no roles
-			"serial":             "INTEGER PRIMARY KEY",
-			"serial_once":        "INTEGER PRIMARY KEY AUTOINCREMENT",
+			"serial":      "INTEGER PRIMARY KEY",
+			"serial_once": "INTEGER PRIMARY KEY AUTOINCREMENT",
 		},
 		Find:     "instr",
 		HasTable: "EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)",

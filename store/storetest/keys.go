@@ -2,9 +2,7 @@ package storetest
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
-	"embed"
 	"errors"
 	"strings"
 	"testing"
@@ -39,14 +37,13 @@ func Trust() stores.Trust { return stores.Trust{Key: keyOf(ours)} }
 // Keys runs the suite of the binding of a store to its key.
 func Keys(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, Place){
-		"another key":                          anotherKey,
-		"at once":                              boundAtOnce,
-		"rotation":                             rotation,
-		"rotated elsewhere":                    rotatedElsewhere,
-		"rotation of what was changed":         rotationRefused,
-		"from before codes":                    adoption,
-		"from before codes, signed by another": adoptionOfAnother,
-		"codes taken away":                     adoptionAgain,
+		"another key":                  anotherKey,
+		"at once":                      boundAtOnce,
+		"rotation":                     rotation,
+		"rotated elsewhere":            rotatedElsewhere,
+		"rotation of what was changed": rotationRefused,
+		"filled without a key":         withoutKey,
+		"codes taken away":             codesRemoved,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,66 +183,27 @@ func rotationRefused(t *testing.T, p Place) {
 	ok(t, sealing(t.Context(), s))
 }
 
-//go:embed testdata
-var dumps embed.FS
+// withoutKey checks that a store which was filled without a key is refused with one.
+func withoutKey(t *testing.T, p Place) {
+	s := p.open(t, stores.Trust{})
+	stored(t, s, put(t, s, document("a")))
+	ok(t, s.Close())
+	refusedWithoutKey(t, second(p.Open(Trust())))
+	ok(t, second(p.Open(stores.Trust{})))
+}
 
-// before fills a database with rows of a version without codes, and returns the key that
-// signed its ledger.
-func before(t *testing.T, p Place) stores.Key {
+func refusedWithoutKey(t *testing.T, err error) {
 	t.Helper()
-	dump := must(dumps.ReadFile("testdata/before-codes." + p.Engine + ".sql"))(t)
-	p.Exec(string(dump))
-	public := must(dumps.ReadFile("testdata/before-codes.pub"))(t)
-	return stores.Key{Public: strings.TrimSpace(string(public)), Secret: keyOf(ours).Secret}
-}
-
-// adoption checks that the first start adopts a store from before there were codes, records
-// that in its ledger, and requires codes from then on.
-func adoption(t *testing.T, p Place) {
-	key := before(t, p)
-	dir := t.TempDir()
-	ctx := context.Background()
-	trust, _ := remembering(t, dir)
-	trust.Key = key
-	s := p.one(t, trust)
-	ok(t, s.Verify(ctx))
-	page := must(s.Requests(ctx, "default", approval.Filter{}))(t)
-	equal(t, page.Total, 3)
-	for _, line := range page.Requests {
-		ok(t, second(s.Request(ctx, "default", line.ID)))
+	refused(t, err, stores.ErrKey)
+	var wrong *stores.KeyError
+	if !errors.As(err, &wrong) || wrong.Bound != "" || !strings.Contains(err.Error(), "restore a backup") {
+		t.Fatal(err)
 	}
-	equal(t, len(must(s.Grants(ctx, "default", true, epoch()))(t)), 1)
-	equal(t, must(s.Freezes(ctx, "default"))(t)[0].Reason, "smoke")
-	equal(t, len(must(s.Tokens(ctx, "default"))(t)), 3)
-	must(s.Seal(ctx, 100, signature))(t)
-	all := must(s.Leaves(ctx, "default", 0, 100))(t)
-	leaf := must(ledger.ParseLeaf(all[len(all)-1].Leaf))(t)
-	equal(t, leaf.Type, approval.EventBound)
-	sealed, _ := leaf.Facts.Get("sealed")
-	equal(t, sealed.Num.Canonical(), "12")
-	ok(t, s.Update(ctx, "default", func(tx approval.Tx) error {
-		r, err := tx.Request(page.Requests[0].ID)
-		if err == nil {
-			tx.Save(r)
-		}
-		return err
-	}))
-	p.Exec(`UPDATE tokens SET person = 'eve'`)
-	tampered(t, second(s.Tokens(ctx, "default")))
 }
 
-// adoptionOfAnother checks that a store with another key's signature, or with changes since
-// it was signed, is not adopted.
-func adoptionOfAnother(t *testing.T, p Place) {
-	key := before(t, p)
-	refused(t, second(p.Open(Trust())), stores.ErrKey)
-	p.Exec(`UPDATE entries SET leaf = (SELECT e.leaf FROM entries AS e WHERE e.idx = 1) WHERE idx = 2`)
-	tampered(t, second(p.Open(stores.Trust{Key: key})))
-}
-
-// adoptionAgain removes all codes, so that the store looks like one from before there were
-// codes. The watermark shows that it isn't.
-func adoptionAgain(t *testing.T, p Place) {
+// codesRemoved removes all codes, so that the store looks like one that was filled without a
+// key. It is refused with and without a watermark.
+func codesRemoved(t *testing.T, p Place) {
 	dir := t.TempDir()
 	trust, _ := remembering(t, dir)
 	s := p.open(t, trust)
@@ -254,10 +212,6 @@ func adoptionAgain(t *testing.T, p Place) {
 	ok(t, s.Close())
 	p.Exec(`DELETE FROM periods`)
 	trust, _ = remembering(t, dir)
-	err := second(p.Open(trust))
-	refused(t, err, stores.ErrKey)
-	var wrong *stores.KeyError
-	if !errors.As(err, &wrong) || wrong.Bound != "" || !strings.Contains(err.Error(), "restore a backup") {
-		t.Fatal(err)
-	}
+	refusedWithoutKey(t, second(p.Open(trust)))
+	refusedWithoutKey(t, second(p.Open(Trust())))
 }

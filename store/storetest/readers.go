@@ -14,7 +14,7 @@ import (
 
 // Keyed runs requests through random changes and compares lists by
 // readers, groups and answers with those that a walk over all requests
-// gives: while requests change, after a version without keys changed
+// gives: while requests change, without the keys of some of
 // them, and after a restore.
 func Keyed(t *testing.T, place func(t *testing.T) Place) {
 	p := place(t)
@@ -83,7 +83,7 @@ func Keyed(t *testing.T, place func(t *testing.T) Place) {
 	}
 	compare("after changes")
 
-	// A version without keys knows only the other columns.
+	// Restored requests have no keys.
 	p.Exec("DELETE FROM request_keys WHERE id < 'apr_000010'; UPDATE requests SET keyed = 0 WHERE id < 'apr_000010'")
 	p.Exec("UPDATE requests SET keyed = version - 1 WHERE id >= 'apr_000010' AND id < 'apr_000030'")
 	for _, f := range filters { // all are found, and perhaps others

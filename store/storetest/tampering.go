@@ -128,12 +128,12 @@ func Tampering(t *testing.T, place func(t *testing.T) Place) {
 			sealing,
 		},
 		"an entry out of nothing": {
-			`INSERT INTO entries (tenant, type, subject, at, leaf) SELECT tenant, type, subject, at, leaf FROM ` +
-				`entries WHERE idx = 0`,
+			`INSERT INTO entries (tenant, type, subject, at, leaf, version) SELECT tenant, type, subject, at, leaf, ` +
+				`version FROM entries WHERE idx = 0`,
 			sealing,
 		},
 		"an entry of another tenant":    {`UPDATE entries SET tenant = 'other' WHERE idx IS NULL`, sealing},
-		"what the store is bound to":    {`UPDATE periods SET why = 'adopted'`, nil},
+		"what the store is bound to":    {`UPDATE periods SET why = 'rotated'`, nil},
 		"what the store is bound to, 2": {`UPDATE periods SET id = 'other'`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

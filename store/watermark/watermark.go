@@ -242,18 +242,6 @@ func (w *Watermark) readRevoked() error {
 	return lines.Err()
 }
 
-// Known reports whether a store at this place was bound before.
-func (w *Watermark) Known() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, k := range w.known.Stores {
-		if k.Place == w.place {
-			return true
-		}
-	}
-	return false
-}
-
 // Knows reports whether it has marks of a store.
 func (w *Watermark) Knows(id string) bool {
 	w.mu.Lock()

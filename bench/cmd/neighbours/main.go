@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assent-dev/assent/internal/neighbours"
+	"github.com/assent-dev/assent/bench/internal/neighbours"
 )
 
 // The bars.

@@ -17,7 +17,7 @@ from assent_client import CallError, Client, tool
 from assent_client.permit import PermitRefused, Verifier
 
 KEPT: dict[str, Any] = json.loads(
-    (Path(__file__).parents[3] / "permit" / "testdata" / "attempts.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[3] / "approval" / "permit" / "testdata" / "attempts.json").read_text(encoding="utf-8")
 )
 GOOD = KEPT["attempts"][0]
 

@@ -10,7 +10,7 @@ import { CallError, Client, tool } from "assent";
 import { type Checking, PermitRefused, Verifier } from "assent/permit";
 import { Desk, TOP } from "./desk.js";
 
-const kept = JSON.parse(readFileSync(join(TOP, "permit", "testdata", "attempts.json"), "utf8"));
+const kept = JSON.parse(readFileSync(join(TOP, "approval", "permit", "testdata", "attempts.json"), "utf8"));
 const good: { permit: string; target: string; arguments: string } = kept.attempts[0];
 
 const verifier = (checking: Checking = {}): Verifier =>

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/approval/permit"
 	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/mcp/config"
-	"github.com/assent-dev/assent/permit"
 )
 
 // These are the defaults of commands.

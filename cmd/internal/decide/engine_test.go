@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/clients/playground/engine"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/must"
-	"github.com/assent-dev/assent/playground/engine"
 )
 
 // exampleFiles reads an example of the repository, by paths within it.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/schema"
 )
 

@@ -14,7 +14,7 @@ func Parent(use, short, long string, commands ...*cobra.Command) *cobra.Command 
 		Use:   use,
 		Short: short,
 		Long:  long,
-		Args:  NoCommand,
+		Args:  noCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
@@ -22,8 +22,8 @@ func Parent(use, short, long string, commands ...*cobra.Command) *cobra.Command 
 	return cmd
 }
 
-// NoCommand returns an error for a word that is no command, and suggests the most similar one.
-func NoCommand(cmd *cobra.Command, args []string) error {
+// noCommand returns an error for a word that is no command, and suggests the most similar one.
+func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}

@@ -22,10 +22,10 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/policy/people"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 	"github.com/assent-dev/assent/server/notify"

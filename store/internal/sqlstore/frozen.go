@@ -101,38 +101,6 @@ func (s *Store) writeFrozen(tenant string, next frozen) (Stmt, error) {
 	), nil
 }
 
-// moveFreezes replaces the former table of freezes, which has a row for each freeze, by one
-// row for each tenant.
-func (s *Store) moveFreezes(ctx context.Context, x Tx) error {
-	type row struct {
-		tenant string
-		approval.Freeze
-	}
-	rows, err := collect(ctx, x, func(r Rows) (f row, err error) {
-		var at int64
-		err = r.Scan(&f.tenant, &f.Agent, &f.By, &f.Reason, &at)
-		f.At = moment(at)
-		return f, err
-	}, "SELECT tenant, agent, person, reason, at FROM freezes WHERE lifted IS NULL ORDER BY tenant, agent")
-	if err != nil {
-		return err
-	}
-	all := map[string]frozen{}
-	for _, r := range rows {
-		all[r.tenant] = all[r.tenant].put(r.Freeze)
-	}
-	for tenant, f := range all {
-		stmt, err := s.writeFrozen(tenant, f)
-		if err != nil {
-			return err
-		}
-		x.Queue(stmt)
-	}
-
-	x.Queue(do("DROP TABLE freezes"))
-	return x.Flush(ctx)
-}
-
 // Freezes lists the freezes in force.
 func (s *Store) Freezes(ctx context.Context, tenant string) ([]approval.Freeze, error) {
 	if err := s.stopped(tenant); err != nil {

@@ -278,8 +278,7 @@ func (s *Store) countKeyed(ctx context.Context, tenant string, q *listing, keys 
 	return total - approved, err
 }
 
-// Index writes the keys of requests that were written by versions of assent without keys,
-// or by a restore.
+// Index writes the keys of restored requests.
 func (s *Store) Index(ctx context.Context) error {
 	tenants, err := list(ctx, s, "index requests", scanText,
 		"SELECT DISTINCT tenant FROM requests WHERE keyed <> version")

@@ -16,10 +16,6 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// freezesMoved is the suffix of the name of the step after which each tenant's freezes are
-// in one row.
-const freezesMoved = "_codes.sql"
-
 // migration is one step of the schema. Its checksum is computed before the dialect's words
 // are put in, so it is the same for every database.
 type migration struct {
@@ -152,8 +148,9 @@ func compare(done, all []migration) error {
 			return fmt.Errorf("%w: step %d is missing: restore a backup", store.ErrSchema, all[i].version)
 		case m.checksum != all[i].checksum:
 			return fmt.Errorf(
-				"%w: step %d (%s) is not the one that this version has: it was made by another build, or changed by "+
-					"hand",
+				"%w: step %d (%s) is not the one that this version has: it was changed by hand, or made by a build "+
+					"from before the first release: back it up with that build, and restore the backup into an empty "+
+					"database",
 				store.ErrSchema,
 				m.version,
 				m.name,
@@ -177,11 +174,6 @@ func (s *Store) apply(ctx context.Context, x Tx, m migration) error {
 		}
 	}
 
-	if strings.HasSuffix(m.name, freezesMoved) {
-		if err := s.moveFreezes(ctx, x); err != nil {
-			return fmt.Errorf("step %d (%s): %w", m.version, m.name, err)
-		}
-	}
 	x.Queue(
 		do(
 			"INSERT INTO assent_migrations (version, name, checksum) VALUES ($1, $2, $3)",

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/store"
 )
@@ -32,7 +31,6 @@ type period struct {
 // Why a period began.
 const (
 	whyNew       = "new"
-	whyAdopted   = "adopted"   // rows from before got their codes
 	whyRotated   = "rotated"   // the key changed
 	whyRestoring = "restoring" // rows of a backup, of which some must be voided yet
 	whyRestored  = "restored"
@@ -69,8 +67,8 @@ func (s *Store) next(after period, key store.Key, why string) (period, *authenti
 	return p, a, err
 }
 
-// bind binds the store to its key: it joins the current period, begins the first period of
-// an empty store, or adopts a store from before there were periods.
+// bind binds the store to its key: it joins the current period, or begins the first period
+// of an empty store.
 func (s *Store) bind(ctx context.Context) error {
 	last, found, err := first(ctx, s.eng, scanPeriod, lastPeriod)
 	key := s.trust.Key
@@ -101,24 +99,19 @@ func (s *Store) bind(ctx context.Context) error {
 	return s.beginMarks("")
 }
 
-// begin writes the first period.
+// begin writes the first period. A store that has rows and no period is refused: somebody
+// may have removed the codes.
 func (s *Store) begin(ctx context.Context, x Tx) (period, error) {
-	why, err := whyNew, empty(ctx, x)
+	err := empty(ctx, x)
 	if errors.Is(err, store.ErrBackup) {
-		why, err = whyAdopted, nil
+		err = verdict{&store.KeyError{Given: s.trust.Key.Public}}
 	}
 	if err != nil {
 		return period{}, err
 	}
-	p, a, err := s.next(period{}, s.trust.Key, why)
+	p, a, err := s.next(period{}, s.trust.Key, whyNew)
 	if err != nil {
 		return period{}, verdict{err}
-	}
-	if why == whyAdopted {
-		err = s.adopt(ctx, x, a)
-	}
-	if err != nil {
-		return period{}, err
 	}
 	return p, p.write(ctx, x, a)
 }
@@ -158,31 +151,6 @@ func (s *Store) beginMarks(before string) error {
 	return s.trust.Watermark.Begin(s.period.id, before, s.marks)
 }
 
-// adopt adds codes to rows that were written before there were codes. Entries that the
-// ledger's checkpoint covers must verify with the key. Nothing is proven about the other
-// rows; adopt records that with an entry for each tenant.
-func (s *Store) adopt(ctx context.Context, x Tx, a *authenticator) error {
-	if s.trust.Watermark != nil && s.trust.Watermark.Known() {
-		return verdict{&store.KeyError{Given: s.trust.Key.Public}}
-	}
-	tenants, err := collect(ctx, x, scanText, tenantsOf)
-	if err != nil {
-		return err
-	}
-	for _, tenant := range tenants {
-		size, err := s.proven(ctx, x, tenant)
-		if err != nil {
-			return err
-		}
-		facts := map[string]any{"public_key": s.trust.Key.Public, "sealed": size}
-		if err := s.appendOwn(x, a, tenant, approval.EventBound, facts); err != nil {
-			return err
-		}
-	}
-
-	return s.renew(ctx, x, nil, a, nil)
-}
-
 // appendOwn appends an entry of the store itself.
 func (s *Store) appendOwn(x Tx, a *authenticator, tenant, event string, facts map[string]any) error {
 	r, err := ledger.Entry{
@@ -205,35 +173,6 @@ func (s *Store) appendOwn(x Tx, a *authenticator, tenant, event string, facts ma
 		),
 	)
 	return nil
-}
-
-// proven verifies the log of a tenant against its signed checkpoint, entry by entry, and
-// returns its size.
-func (s *Store) proven(ctx context.Context, x Tx, tenant string) (int64, error) {
-	t, found, err := first(ctx, x, scanTree, selectTrees+" WHERE tenant = $1", tenant)
-	if err != nil || !found {
-		return 0, err
-	}
-	c, err := ledger.OpenCheckpoint(t.checkpoint, s.trust.Key.Public)
-	if err != nil {
-		return 0, verdict{fmt.Errorf("%w: the ledger of tenant %q: %w", store.ErrKey, tenant, err)}
-	}
-	at := grown{}
-	for at.size < t.size {
-		if at, _, err = s.extend(ctx, x, tenant, at, min(t.size-at.size, followStep)); err != nil {
-			return 0, err
-		}
-	}
-	if c.Origin != ledger.Origin(tenant) || c.Size != t.size || c.Root != t.root ||
-		t.size > 0 && at.root != t.root {
-		return 0, s.tampered(
-			tenant,
-			"the ledger",
-			"its entries are not those that its checkpoint was signed for",
-		)
-	}
-
-	return t.size, nil
 }
 
 // held returns the statements that make a transaction fail if it is not in this process's
