@@ -139,6 +139,10 @@ action_space: {local_tools: [{alias: run}, {alias: write}]}
 			return hookSays(t, product, ends(t, cmd).out).word
 		}
 		file := own[product]
+		if file == "" {
+			t.Errorf("%s is missing from the list of settings", product)
+			continue
+		}
 		folder, name := filepath.Split(file)
 		for _, args := range []string{
 			file, "~/" + file, folder + "*", "./x/../" + file, dir + "/" + file, agent, "../all.agf.yaml",
