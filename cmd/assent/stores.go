@@ -103,11 +103,25 @@ func storeKey(ctx context.Context, c config.Store) (key keyfile.Key, made bool, 
 	if !c.Create {
 		return keyfile.Key{}, false, err
 	}
-	if err := os.MkdirAll(filepath.Dir(c.KeyFile), 0o700); err != nil {
+	if err := makeConfigDir(filepath.Dir(c.KeyFile)); err != nil {
 		return keyfile.Key{}, false, fmt.Errorf("the key of the ledger: %w", err)
 	}
 	host, _ := os.Hostname() // only a name for people to tell keys apart
 	return keyfile.Make(c.KeyFile, host)
+}
+
+// makeConfigDir makes a directory below that of assent in the configuration of the user. It makes no
+// other, because a misspelt path would become a new store.
+func makeConfigDir(dir string) error {
+	own := config.Reader{Getenv: os.Getenv}.InConfigDir("")
+	if own == "" {
+		return nil
+	}
+	below, err := filepath.Rel(own, dir)
+	if err != nil || !filepath.IsLocal(below) {
+		return nil
+	}
+	return os.MkdirAll(dir, 0o700)
 }
 
 // mayGetKey returns an error if a store is not empty, because a key for it must exist somewhere.
