@@ -113,7 +113,7 @@ func storeKey(ctx context.Context, c config.Store) (key keyfile.Key, made bool, 
 // makeConfigDir makes a directory below that of assent in the configuration of the user. It makes no
 // other, because a misspelt path would become a new store.
 func makeConfigDir(dir string) error {
-	own := config.Reader{Getenv: os.Getenv}.InConfigDir("")
+	own := config.Reader{Streams: term.Streams{Env: os.Getenv}}.InConfigDir("")
 	if own == "" {
 		return nil
 	}

@@ -44,6 +44,7 @@ type waiting struct {
 	agent   string
 	live    *approval.Compiled // nil if a person denied the call
 	call    *resolve.Call
+	at      time.Time // when it was decided
 	outcome resolve.Outcome
 	denied  string // the request that was denied
 	size    int64
@@ -93,15 +94,13 @@ func New(cfg Config) *Candidate {
 // Decided queues a call to be compared. It is called before the answer is sent, so it only
 // puts the call into the queue, or drops it if the queue is full.
 func (c *Candidate) Decided(live *approval.Compiled, call *resolve.Call, outcome resolve.Outcome) {
-	timed := *call
-	timed.At = c.cfg.Now() // when it was decided, but for the moment since then
-	c.put(waiting{agent: live.Agent.ID, live: live, call: &timed, outcome: outcome})
+	c.put(waiting{agent: live.Agent.ID, live: live, call: call, at: c.cfg.Now(), outcome: outcome})
 }
 
 // Denied queues a call that people denied.
 func (c *Candidate) Denied(r *approval.Request) {
 	call := r.Current().Call
-	c.put(waiting{agent: r.Agent.ID, call: &call, denied: r.ID})
+	c.put(waiting{agent: r.Agent.ID, call: &call, at: c.cfg.Now(), denied: r.ID})
 }
 
 func (c *Candidate) put(w waiting) {
@@ -169,7 +168,9 @@ func (c *Candidate) compare(w waiting) {
 		c.count(w, noPlan)
 		c.locked(func() { at.missed++ })
 	default:
-		seen := at.matrix.Weigh(w.call, c.cfg.Now().UTC())
+		call := *w.call
+		call.At = w.at
+		seen := at.matrix.Weigh(&call, c.cfg.Now().UTC())
 		c.count(w, int(seen.New()))
 		c.locked(func() { at.add(w, seen) })
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -263,13 +264,13 @@ func TestAgentsOfACandidate(t *testing.T) {
 func TestNobodyWaitsForTheCandidate(t *testing.T) {
 	w := newWorld(t, map[string]string{"p.policy.yaml": policyText(1000)})
 	c := New(w.cfg)
-	hangs, held := make(chan struct{}), make(chan struct{}, 1)
+	hangs, held := make(chan struct{}), make(chan struct{})
+	var asked atomic.Int64
 	c.cfg.Now = func() time.Time {
-		select {
-		case held <- struct{}{}:
-		default:
+		if asked.Add(1) == 2 { // the first is that of the decision
+			close(held)
+			<-hangs
 		}
-		<-hangs
 		return time.Now()
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -308,9 +309,9 @@ func TestNobodyWaitsForTheCandidate(t *testing.T) {
 func TestAPanicStaysInTheComparison(t *testing.T) {
 	w := newWorld(t, map[string]string{"p.policy.yaml": policyText(1000)})
 	c := New(w.cfg)
+	w.decides(c, `{}`)
+	w.decides(c, `{}`)
 	c.cfg.Now = func() time.Time { panic("the clock is gone") }
-	w.decides(c, `{}`)
-	w.decides(c, `{}`)
 	drain(c)
 	if _, lost := c.Counts(); lost != 2 || strings.Count(w.log.String(), "the clock is gone") != 1 {
 		t.Errorf("%d lost\n%s", lost, w.log.String())
