@@ -112,7 +112,7 @@ func TestListsDoNotLookThroughEverything(t *testing.T) {
 		ids = append(ids, h.ask(tool("big", fmt.Sprintf(`{"n":%d,"a":"%s"}`, i, strings.Repeat("а ", 80_000)))).ID)
 	}
 
-	large := h.ask(tool("big", `{"a":"`+strings.Repeat(`\"`, 2<<20)+`"}`))
+	large := h.ask(tool("big", `{"a":"`+strings.Repeat(`\"`, 2_000_000)+`"}`))
 	p := h.browser("alice").get("/?tab=open")
 	if len(p.body) > 500_000 {
 		t.Errorf("the queue has %d bytes", len(p.body))
