@@ -422,9 +422,12 @@ func (c *Call) setAt(raw []byte, lim value.Limits) error {
 		return err
 	}
 	at, err := time.Parse(time.RFC3339Nano, v.Text)
-	// Parse also takes hours of one digit, and a comma before the fraction.
+	const day = 24 * 60 * 60
+	_, offset := at.Zone()
+	// Parse also takes hours of one digit, a comma before the fraction, and an offset of 24 hours or with
+	// 60 minutes.
 	lenient := len(v.Text) < len("2006-01-02T15:04:05Z") || v.Text[len("2006-01-02T15")] != ':' ||
-		strings.Contains(v.Text, ",")
+		strings.Contains(v.Text, ",") || strings.HasSuffix(v.Text, ":60") || offset <= -day || offset >= day
 	if v.Kind != value.String || err != nil || lenient {
 		return errors.New(`expected a moment such as "2026-11-28T14:30:00Z"`)
 	}

@@ -195,10 +195,14 @@ func TestMomentOfACall(t *testing.T) {
 		"2026-11-28T14:30:00",
 		"2026-11-28T14:30:00,5Z", "2026-11-28T14:30:60Z",
 		"2026-11-28 14:30:00Z", "2026-02-30T14:30:00Z",
+		"2026-11-28T14:30:00+24:00", "2026-11-28T14:30:00-24:30", "2026-11-28T14:30:00+01:60",
 	} {
 		if _, err := resolve.ParseCall(fmt.Appendf(nil, call, bad), value.Limits{}); err == nil {
 			t.Errorf("%q is read", bad)
 		}
+	}
+	if _, err := resolve.ParseCall(fmt.Appendf(nil, call, "2026-11-28T14:30:00.2412+23:59"), value.Limits{}); err != nil {
+		t.Error(err)
 	}
 	for _, bad := range []string{"1", "null", "{", `"\ud800"`} {
 		line := `{"kind":"tool","tool":"pay","at":` + bad + `}`
