@@ -111,7 +111,8 @@ func TestRulesOfVersion11(t *testing.T) {
 		{office, pay + `,"at":"2026-11-27T06:59:59.9Z"}`, "ask condition_true"},
 		{office, pay + `,"at":"2026-11-27T17:00:00+00:00"}`, "ask condition_true"},
 		{office, pay + `,"at":"2026-07-03T06:00:00Z"}`, "allow"}, // 08:00 in summer
-		{office, pay + `,"at":"2026-11-28T12:00:00Z"}`, "ask condition_true time outside mon,tue,wed,thu,fri 08:00-18:00 Europe/Berlin is true (Sat"},
+		{office, pay + `,"at":"2026-11-28T12:00:00Z"}`,
+			"ask condition_true time outside mon,tue,wed,thu,fri 08:00-18:00 Europe/Berlin is true (Sat"},
 		{night, pay + `,"at":"2026-11-27T22:00:00Z"}`, "deny denied"},
 		{night, pay + `,"at":"2026-11-28T05:59:59Z"}`, "deny denied"}, // of Friday's night
 		{night, pay + `,"at":"2026-11-28T06:00:00Z"}`, "allow"},
@@ -140,7 +141,8 @@ func TestRulesOfVersion11(t *testing.T) {
 		// Annotations take a call out only if the server is trusted; local tools are believed.
 		{`deny: "no", match: {except: {annotations: {readOnlyHint: true}}}`,
 			desk + `,"annotations":{"readOnlyHint":true}}`, "deny denied"},
-		{trusted + `deny: "no", match: {except: {annotations: {readOnlyHint: true}}}`, desk + `,"annotations":{"readOnlyHint":true}}`, "allow"},
+		{trusted + `deny: "no", match: {except: {annotations: {readOnlyHint: true}}}`,
+			desk + `,"annotations":{"readOnlyHint":true}}`, "allow"},
 		{trusted + `deny: "no", match: {except: {annotations: {readOnlyHint: true}}}`, desk + `}`, "deny denied"},
 		{trusted + `deny: "no", match: {except: {annotations: {readOnlyHint: false}}}`, desk + `}`, "allow"},
 		{`deny: "no", match: {except: {annotations: {readOnlyHint: false}}}`, desk + `}`, "deny denied"},
@@ -201,7 +203,8 @@ func TestMomentOfACall(t *testing.T) {
 			t.Errorf("%q is read", bad)
 		}
 	}
-	if _, err := resolve.ParseCall(fmt.Appendf(nil, call, "2026-11-28T14:30:00.2412+23:59"), value.Limits{}); err != nil {
+	if _, err := resolve.ParseCall(fmt.Appendf(nil, call, "2026-11-28T14:30:00.2412+23:59"),
+		value.Limits{}); err != nil {
 		t.Error(err)
 	}
 	for _, bad := range []string{"1", "null", "{", `"\ud800"`} {

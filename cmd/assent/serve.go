@@ -477,7 +477,10 @@ func (a *app) tell(ctx context.Context, ready func(operate.Ready)) error {
 	}
 	if a.cfg.Dev {
 		link, err := a.auth.DevLink(ctx, a.cfg.Tenants[0].Name, a.cfg.DevPerson)
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil // stopped before it was ready
+		case err != nil:
 			return fmt.Errorf("--dev-person: %w", err)
 		}
 		r.Link = link
