@@ -248,7 +248,7 @@ func TestOperandsOfPolicies11AreChecked(t *testing.T) {
 		"starts_with: ''": "''", "starts_with: []": "[]", "starts_with: [a, 5]": "5", "ends_with: ['']": "''",
 		"length: {}": "{}", "length: 5": "5", "length: {ne: 5}": "ne", "length: {gt: -1}": "-1",
 		"length: {gt: 1.5}": "1.5", "length: {gt: [1]}": "[1]",
-		"length: {gt: x}":   "x", "host: []": "[]", "host: Example.com": "Example.com",
+		"length: {gt: x}": "x", "host: []": "[]", "host: Example.com": "Example.com",
 		"host: example.com.":    "example.com.",
 		"host: 'https://a.com'": "'https", "host: 'a.com:80'": "'a.com:80'", "host: '*'": "'*'",
 		"host: 'a.*.com'": "'a.*",
