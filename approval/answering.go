@@ -39,8 +39,8 @@ func distinctTexts(texts []string) []string {
 	return slices.Compact(texts)
 }
 
-// OptionsAt returns the lists of stages of which one must be filled, in which only those stand-ins
-// are left that may fill seats at the given time.
+// OptionsAt returns the alternative lists of stages, without the stand-ins that may not fill seats
+// yet.
 func (r *Request) OptionsAt(now time.Time) [][]policy.Stage {
 	a := r.answering()
 

@@ -213,8 +213,8 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 	r.votes = append(r.votes, v)
 }
 
-// optionsAt returns the lists of stages of which one must be filled, in which only those stand-ins
-// are left that may fill seats at the given time.
+// optionsAt returns the alternative lists of stages, without the stand-ins that may not fill seats
+// yet.
 func (r *auditedRequest) optionsAt(at time.Time) [][]policy.Stage {
 	a := Answering{Asked: r.asked, Stages: r.stages, AnyOf: r.anyOf}
 

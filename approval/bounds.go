@@ -248,10 +248,10 @@ func runsText(word string) bool {
 		[]string{"-c", "-e", "-E", "-m", "-p", "-r", "-x", "--eval", "--exec", "--command", "-exec"}, word)
 }
 
-// coversLine reports whether a command line consists of the words of a pattern, in which * stands for
-// one word, and at the end for any number of words. All words must be plain text. A word in place of * must not
-// be an option that may do more, and must not name a file outside of the directory of the call or a
-// file with secrets, unless the approved line has it too.
+// coversLine reports whether a command line matches a pattern. A * in the pattern matches one word, and
+// at the end any number of words. All words must be plain text. Unless the approved line has it too, a
+// word that * matches must not be an option that may do more, and must not name a file with secrets or
+// one outside of the directory of the call.
 func coversLine(pattern, approved, line string) bool {
 	words, literal := shellfacts.Literal(line)
 	want := strings.Split(pattern, " ")

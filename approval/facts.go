@@ -53,7 +53,7 @@ func (r *Request) alternatives(to map[string]any) {
 	}
 }
 
-// wordReason stands before the patterns of a required reason in the ledger.
+// wordReason is the first word of the fact needs_reason; the patterns follow it.
 const wordReason = "required"
 
 func anyOfFacts(anyOf []policy.AnyOf) []any {

@@ -7,9 +7,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// timeInput is the first segment of places for the moment of a call in the documents of an
-// analyzer. Each window has a place below it: true if the moment is in the window, false if not, and
-// absent if the moment is not known. Like parentInput, no key of an argument is read from it.
+// timeInput is the first segment of the places that hold time in the documents of an analyzer. Each
+// window has a place below it: true if the call's moment is in the window, false if not, and absent
+// if the moment is unknown. Like parentInput, no key of an argument is read from it.
 const timeInput = "parent.time"
 
 // TimePlace returns the place of a test of the moment in the documents of an analyzer. The value

@@ -50,7 +50,7 @@ type operator interface {
 	compare(t *Test, with compiling) (comparison, bool)
 }
 
-// compiling is what the compilation of tests depends on.
+// compiling holds the settings for compiling tests.
 type compiling struct {
 	sem      Semantics
 	patterns patterns

@@ -45,7 +45,7 @@ func checkHost(text string) (fault, expected string) {
 		`a host in lower-case ASCII without scheme and port, or "*." and one for all hosts below it`
 }
 
-// hostPattern splits a host of a file into the name, and whether it stands for every host below.
+// hostPattern splits a host in a file into its name and whether it matches all subdomains.
 func hostPattern(text string) (below, ok bool) {
 	name, below := strings.CutPrefix(text, "*.")
 	canonical, ok := webhost.Canonical(name)

@@ -127,18 +127,7 @@ type moneyTest struct {
 
 // find adds the slots of the currency.
 func (m *moneyTest) find(use Use, c *Compiler) {
-	places, _ := Places(use, m.source.Currency)
-	for i, place := range places {
-		shape := &c.args
-		if place, m.parent = inParent(use, place); m.parent {
-			shape = &c.parent
-		}
-		if slot := shape.Add(place...); i == 0 {
-			m.slot = slot
-		} else {
-			m.nested = slot
-		}
-	}
+	m.slot, m.nested, m.parent, _ = c.locate(use, m.source.Currency)
 }
 
 // truth compares an amount. If the currency has two places, the greater truth counts, as for the

@@ -87,23 +87,30 @@ func (c *Compiler) matcher(use Use, src *Matcher) matcher {
 		m.slot = c.args.Add(src.Key)
 		return m
 	}
-	var places [][]string
-	places, m.fault = Places(use, src.Key)
-	for i, place := range places {
-		shape := &c.args
-		if place, m.parent = inParent(use, place); m.parent {
-			shape = &c.parent
-		}
-		if slot := shape.Add(place...); i == 0 {
-			m.slot = slot
-		} else {
-			m.nested = slot
-		}
-	}
-
+	m.slot, m.nested, m.parent, m.fault = c.locate(use, src.Key)
 	m.tests = newTests(src, c.sem, c.pattern)
 	c.findCurrencies(use, m.tests)
 	return m
+}
+
+// locate adds the slots that a key may mean: the literal key, and its path, or -1. parent reports
+// whether they are in the document of the parent.
+func (c *Compiler) locate(use Use, key string) (slot, nested int, parent bool, fault string) {
+	slot, nested = -1, -1
+	places, fault := Places(use, key)
+	for i, place := range places {
+		shape := &c.args
+		if place, parent = inParent(use, place); parent {
+			shape = &c.parent
+		}
+		if i == 0 {
+			slot = shape.Add(place...)
+		} else {
+			nested = shape.Add(place...)
+		}
+	}
+
+	return slot, nested, parent, fault
 }
 
 // findCurrencies adds the slots of the currencies that tests compare by. Elements of lists are

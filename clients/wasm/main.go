@@ -31,8 +31,8 @@ func main() {} // a reactor has none
 // mostInput bounds an input, in bytes: a request, and what escapes add.
 const mostInput = 64 << 20
 
-// assentInput returns where the host writes an input of so many bytes; 0
-// when there is no room for one.
+// assentInput returns the address for an input of a size in bytes, or 0 if the
+// size is not allowed.
 //
 //go:wasmexport assent_input
 func assentInput(size uint32) unsafe.Pointer {
@@ -43,7 +43,7 @@ func assentInput(size uint32) unsafe.Pointer {
 	return unsafe.Pointer(&input[0])
 }
 
-// assentOutput returns where the answer to the last call begins.
+// assentOutput returns the address of the answer to the last call.
 //
 //go:wasmexport assent_output
 func assentOutput() unsafe.Pointer { return unsafe.Pointer(&output[0]) }
@@ -54,7 +54,7 @@ func assentOutput() unsafe.Pointer { return unsafe.Pointer(&output[0]) }
 func assentRun() uint32 { return answer(engine.RunLocal(taken())) }
 
 // assentOpen compiles the plan of the request in the input. Its answer
-// has the member decider, a number, where there is one.
+// has a number as its member decider if that succeeded.
 //
 //go:wasmexport assent_open
 func assentOpen() uint32 {
@@ -75,7 +75,7 @@ func assentOpen() uint32 {
 }
 
 // assentDecide decides the call in the input. The answer is the
-// decision; it is empty where there is none, which means deny.
+// decision. An empty answer means deny.
 //
 //go:wasmexport assent_decide
 func assentDecide(decider uint32) uint32 {

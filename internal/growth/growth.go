@@ -119,8 +119,8 @@ func within(t testing.TB, of clock, cpu time.Duration, bytes uint64, work func()
 // returned to the system counts, so what was freed at the end of the work is included.
 func Footprint(work func()) uint64 { return footprint(math.MaxInt64>>1, work) }
 
-// footprint is Footprint under a limit that the garbage collector tries to hold, also on a machine
-// where it gets little time.
+// footprint is Footprint with a soft memory limit, so that the garbage collector keeps up on a busy
+// machine, too.
 func footprint(limit uint64, work func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	debug.FreeOSMemory()

@@ -30,8 +30,8 @@ func Embedded(name, text string) func() *Schema {
 
 // assembled builds what Compile would return for a schema of ours, without v5's compiler, which
 // first validates the schema against the meta-schemas. That takes longer than everything else
-// that a short command does. It returns nil if the schema has something that is not implemented
-// here, and has to be compiled. Tests check that both results are equal.
+// that a short command does. It returns nil for a schema with a keyword that it does not know,
+// which has to be compiled. Tests check that both results are equal.
 func assembled(text string) *Schema {
 	raw, err := decode([]byte(text))
 	if err != nil {
@@ -129,7 +129,7 @@ type part struct {
 	out     *v5.Schema
 }
 
-// set sets one keyword. A keyword that is not implemented makes the whole schema unknown.
+// set sets one keyword. An unknown keyword makes the whole schema unknown.
 func (p *part) set(keyword string, raw any) {
 	s := p.out
 	switch keyword {

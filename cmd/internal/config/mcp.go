@@ -204,8 +204,8 @@ func (c *MCP) Location() Store {
 // Beside returns the path of a file in the directory of the key.
 func (c *MCP) Beside(name string) string { return filepath.Join(filepath.Dir(c.KeyFile), name) }
 
-// TokenFile returns the path of the token by which the user of this machine answers, and of the one
-// that older versions wrote beside the store, or an empty string if there is no other.
+// TokenFile returns the path of the token with which the user of this machine answers. older is the
+// path at which older versions wrote it, or empty if that is the same.
 func (c *MCP) TokenFile() (file, older string) {
 	const name = "mcp.token"
 	if c.Private == "" {

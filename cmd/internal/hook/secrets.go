@@ -148,8 +148,8 @@ func holdsCredentials(config string) bool {
 
 var credentials = regexp.MustCompile(`(?i)://[^/\s]*@|extraheader|password|token`)
 
-// installed returns the programs of the project that the call may start with npx, as far as they are
-// installed: in node_modules of the directory of the call, or of one above it in the workspace.
+// installed returns those programs that the call may start with npx and that are installed in
+// node_modules, in the directory of the call or one above it in the workspace.
 func (e *event) installed(w *resolve.Workspace) []string {
 	names := e.names()
 	if !slices.Contains(names, "npx") && !slices.Contains(names, "bunx") {

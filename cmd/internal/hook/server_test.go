@@ -3,6 +3,7 @@ package hook
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -28,13 +29,14 @@ func TestServersOfTools(t *testing.T) {
 // TestApproversSeeTheServer: its name and where it is configured, as Claude Code says.
 func TestApproversSeeTheServer(t *testing.T) {
 	const head = `{"session_id":"s","cwd":"/w","hook_event_name":"PreToolUse","tool_input":{},"tool_use_id":"1","tool_name":`
+	at := slices.IndexFunc(products(), func(p *product) bool { return p.name == "claude-code" })
 	for rest, want := range map[string]string{
 		`"mcp__fs__read","mcp_server":{"name":"fs","source":"project"}}`: "fs, configured in: project",
 		`"mcp__fs__read","mcp_server":{"name":"fs"}}`:                    "fs",
 		`"mcp__fs__read"}`: "",
 		`"Bash"}`:          "",
 	} {
-		e, err := readEvent(products()[0], []byte(head+rest))
+		e, err := readEvent(products()[at], []byte(head+rest))
 		if err != nil {
 			t.Fatal(err)
 		}
