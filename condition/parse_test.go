@@ -86,7 +86,7 @@ func TestParseNothing(t *testing.T) {
 func TestUnreadableConditionsAsk(t *testing.T) {
 	for _, text := range []string{
 		`5`, `[5]`, `{args_match: 5}`, match("a: [1]"), match("a: null"), match("a: {gt: x}"), match("a: {in: {}}"),
-		match("a: {in: [[]]}"), match("a: {pattern: '(?!x)'}"), match("a: .nan"), match("a: {contains: x}"),
+		match("a: {in: [[]]}"), match("a: {pattern: '(?!x)'}"), match("a: .nan"), match("a: {resembles: x}"),
 	} {
 		e, findings := read(t, text)
 		if len(findings) == 0 {
