@@ -117,8 +117,7 @@ func testing1(op condition.Op) *condition.Expr {
 // TestEveryOperatorHasWords, so that a new one is not forgotten.
 func TestEveryOperatorHasWords(t *testing.T) {
 	for _, op := range condition.Operators(condition.Policy11) {
-		test1 := condition.Test{Op: op}
-		if got := test(&test1); strings.HasPrefix(got, string(op)) {
+		if op.InLists() == "" {
 			t.Errorf("%s has no words", op)
 		}
 	}
