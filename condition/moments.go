@@ -1,7 +1,9 @@
 package condition
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/value"
@@ -66,8 +68,30 @@ func (q *question) impossibleTimes() []box {
 		}
 	}
 
+	if len(windows) > mostCombined {
+		return out
+	}
+	both := []bool{true, false}
+	for k := range windows {
+		for j := range k {
+			for i := range j {
+				three := []*Window{windows[i], windows[j], windows[k]}
+				for n := range 8 {
+					in := []bool{both[n&1], both[n>>1&1], both[n>>2]}
+					if reached(three[:2], in[:2]) && reached(three[1:], in[1:]) && !reached(three, in) {
+						out = append(out, box{{at[i], only(atomOf(in[0]))}, {at[j], only(atomOf(in[1]))}, {at[k], only(atomOf(in[2]))}})
+					}
+				}
+			}
+		}
+	}
+
 	return out
 }
+
+// mostCombined is the number of windows up to which combinations of three are looked at: each costs
+// some milliseconds.
+const mostCombined = 4
 
 func atomOf(in bool) atoms { return [...]atoms{atomFalse, atomTrue}[index(in)] }
 
@@ -97,50 +121,145 @@ func Moment(doc value.Value) (at time.Time, given, ok bool) {
 	return at, true, ok
 }
 
-// momentOf looks for a moment that is in some windows and not in others. It tries the beginnings and
-// ends of all intervals on the days of more than a year, with every change of clocks, and around
-// every date that a window names.
+// momentOf looks for a moment that is in some windows and not in others. Whether it is in one changes
+// only where an interval or a day begins or ends, and where clocks change. So it tries these moments
+// on the days of one week, on those around each date that a window names, and on those after each
+// change of clocks that is not like an earlier one.
 func momentOf(windows []*Window, in []bool) (time.Time, bool) {
-	fits := func(at time.Time) bool {
-		for i, w := range windows {
-			if w.Has(at) != in[i] {
-				return false
-			}
-		}
-		return true
+	s := momentSearch{
+		windows: windows,
+		in:      in,
+		tried:   map[time.Time]bool{},
+		changes: map[string]bool{},
 	}
-	days := []time.Time{}
-	around := func(year, month, day, from, to int) {
-		for d := from; d <= to; d++ {
-			days = append(days, time.Date(year, time.Month(month), day+d, 0, 0, 0, 0, time.UTC))
-		}
+	last := 2040 // from then on, the clocks of all zones follow rules
+	if s.week(2026, 1, 5, 0, 6) {
+		return s.found.UTC(), true
 	}
-	around(2026, 1, 5, 0, 6) // a week first, so that examples are of a usual one
 	for _, w := range windows {
 		for _, r := range slices.Concat(w.Dates, w.NotDates) {
 			for _, date := range []int{r.From, r.To} {
-				around(date/10_000, date/100%100, date%100, -8, 8)
+				year, month, day := date/10_000, date/100%100, date%100
+				if s.week(year, month, day, -8, 8) {
+					return s.found.UTC(), true
+				}
+				last = max(last, year+1)
 			}
 		}
 	}
-	around(2026, 1, 12, 0, 372)
-	for _, day := range days {
-		year, month, date := day.Date()
-		for _, w := range windows {
-			minutes := []int{0, 12 * 60}
-			for _, i := range w.Hours {
-				minutes = append(minutes, i.From, i.To)
-			}
-			for _, minute := range minutes {
-				at := time.Date(year, month, date, 0, minute, 0, 0, w.zone)
-				for _, try := range []time.Time{at, at.Add(-time.Second)} {
-					if fits(try) {
-						return try.UTC(), true
-					}
-				}
-			}
-		}
+	if s.clocks(2026, last) || s.clocks(1970, 2026) || s.clocks(1800, 1970) || s.week(1800, 1, 1, 0, 8) {
+		return s.found.UTC(), true
 	}
 
 	return time.Time{}, false
+}
+
+// momentSearch is a search for a moment that is in some windows and not in others.
+type momentSearch struct {
+	windows []*Window
+	in      []bool
+	tried   map[time.Time]bool // the days
+	changes map[string]bool    // the changes of clocks, see change
+	found   time.Time
+}
+
+// clocks tries the days after the changes of clocks in some years.
+func (s *momentSearch) clocks(from, to int) bool {
+	for i, w := range s.windows {
+		if slices.ContainsFunc(s.windows[:i], func(o *Window) bool { return o.Zone == w.Zone }) {
+			continue
+		}
+		at := time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC)
+		for at.Year() <= to {
+			_, end := at.In(w.zone).ZoneBounds()
+			if end.IsZero() {
+				break
+			}
+			if !end.After(at) { // so it is in the last hours of leap years
+				at = at.AddDate(0, 0, 1)
+				continue
+			}
+			at = end
+			change := s.change(at)
+			if s.changes[change] {
+				continue
+			}
+			s.changes[change] = true
+			year, month, day := at.UTC().Date()
+			if s.try(at) || s.week(year, int(month), day, -1, 8) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// change describes a change of clocks by all that windows depend on: its time and day of the week,
+// the offsets of all zones before and after it, and the windows whose dates it is on. The days after
+// two changes with the same description are alike, up to the next change or date.
+func (s *momentSearch) change(at time.Time) string {
+	at = at.UTC()
+	var b strings.Builder
+	fmt.Fprint(&b, at.Weekday(), at.Hour(), at.Minute(), at.Second())
+	for _, w := range s.windows {
+		for _, t := range []time.Time{at.Add(-time.Second), at, at.AddDate(0, 0, 1)} {
+			local := t.In(w.zone)
+			_, offset := local.Zone()
+			fmt.Fprint(&b, " ", offset, w.onDate(local))
+		}
+	}
+	return b.String()
+}
+
+// week tries the days from one number of days after a date to another.
+func (s *momentSearch) week(year, month, day, from, to int) bool {
+	for d := from; d <= to; d++ {
+		date := time.Date(year, time.Month(month), day+d, 0, 0, 0, 0, time.UTC)
+		if !s.tried[date] && s.day(date.Date()) {
+			return true
+		}
+		s.tried[date] = true
+	}
+	return false
+}
+
+// day tries the beginnings and ends of all intervals of a day. A local time of a repeated hour is
+// tried at both of its moments.
+func (s *momentSearch) day(year int, month time.Month, day int) bool {
+	for _, w := range s.windows {
+		_, before := time.Date(year, month, day-1, 0, 0, 0, 0, w.zone).Zone()
+		_, after := time.Date(year, month, day+2, 0, 0, 0, 0, w.zone).Zone()
+		change := time.Duration(after-before) * time.Second
+		minutes := []int{0, 12 * 60}
+		for _, i := range w.Hours {
+			minutes = append(minutes, i.From, i.To)
+		}
+		for _, minute := range minutes {
+			at := time.Date(year, month, day, 0, minute, 0, 0, w.zone)
+			if s.try(at) || change != 0 && (s.try(at.Add(change)) || s.try(at.Add(-change))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// try tries a moment and the second before it.
+func (s *momentSearch) try(at time.Time) bool {
+	for _, at := range []time.Time{at, at.Add(-time.Second)} {
+		if s.fits(at) {
+			s.found = at
+			return true
+		}
+	}
+	return false
+}
+
+func (s *momentSearch) fits(at time.Time) bool {
+	for i, w := range s.windows {
+		if w.Has(at) != s.in[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -81,11 +81,15 @@ func (w *Window) Has(at time.Time) bool {
 
 // begins reports whether intervals begin on the date of a local time.
 func (w *Window) begins(local time.Time) bool {
+	return (len(w.Days) == 0 || slices.Contains(w.Days, (int(local.Weekday())+6)%7)) && w.onDate(local)
+}
+
+// onDate reports whether the window's dates allow the date of a local time.
+func (w *Window) onDate(local time.Time) bool {
 	year, month, day := local.Date()
 	date := year*10_000 + int(month)*100 + day
 	in := func(r DateRange) bool { return r.From <= date && date <= r.To }
-	return (len(w.Days) == 0 || slices.Contains(w.Days, (int(local.Weekday())+6)%7)) &&
-		(len(w.Dates) == 0 || slices.ContainsFunc(w.Dates, in)) && !slices.ContainsFunc(w.NotDates, in)
+	return (len(w.Dates) == 0 || slices.ContainsFunc(w.Dates, in)) && !slices.ContainsFunc(w.NotDates, in)
 }
 
 // String describes the window as a file writes it.

@@ -36,9 +36,9 @@ func (r *reader) check(p *Policy) {
 		r.reason(n.Get("require").Get("reason").Get("pattern"))
 		r.beside(rule, n)
 		r.reach(rule, n.Get("match"))
-		r.unknownHints(rule.Match.Annotations, n.Get("match"))
+		r.unknownHints(rule.Match.Annotations, n.Get("match"), "calls that don't carry it meet the rule")
 		if except := rule.Match.Except; except != nil {
-			r.unknownHints(except.Annotations, n.Get("match").Get("except"))
+			r.unknownHints(except.Annotations, n.Get("match").Get("except"), "only calls that carry it are exempt")
 		}
 		r.timeout(rule, n.Get("require"))
 		r.redacted(rule)
@@ -146,7 +146,8 @@ func (r *reader) reach(rule *Rule, match *yamldoc.Node) {
 }
 
 // unknownHints reports annotations of a match, or of an exception, that MCP does not define.
-func (r *reader) unknownHints(annotations map[string]bool, of *yamldoc.Node) {
+// effect says what the annotation does.
+func (r *reader) unknownHints(annotations map[string]bool, of *yamldoc.Node, effect string) {
 	for name := range annotations {
 		if _, known := DefaultHint(name); known {
 			continue
@@ -154,7 +155,7 @@ func (r *reader) unknownHints(annotations map[string]bool, of *yamldoc.Node) {
 		f := yamldoc.Warn(
 			ruleUnknownHint,
 			of.Get("annotations").Field(name).Key.Range,
-			fmt.Sprintf("MCP knows no annotation %q; calls that don't carry it meet the rule", name),
+			fmt.Sprintf("MCP knows no annotation %q; %s", name, effect),
 			strings.Join(Hints(), ", "),
 		)
 		f.Nearest = diag.Nearest(name, Hints())

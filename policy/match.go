@@ -118,6 +118,26 @@ func (m *Match) Annotated(reported map[string]bool, trusted bool) bool {
 	return true
 }
 
+// Exempts reports whether a trusted call has all annotations of an exception. An absent hint has MCP's
+// default. An absent annotation that MCP doesn't define exempts nothing, so that a misspelt one can't.
+func (m *Match) Exempts(reported map[string]bool) bool {
+	for name, want := range m.Annotations {
+		got, told := reported[name]
+		if !told {
+			standard, known := DefaultHint(name)
+			if !known {
+				return false
+			}
+			got = standard
+		}
+		if got != want {
+			return false
+		}
+	}
+
+	return true
+}
+
 // DefaultHint returns MCP's default for a tool annotation that the server doesn't report. known is
 // false for names that MCP doesn't define.
 func DefaultHint(name string) (value, known bool) {

@@ -148,6 +148,10 @@ func TestRulesOfVersion11(t *testing.T) {
 		{`deny: "no", match: {except: {annotations: {readOnlyHint: false}}}`, desk + `}`, "deny denied"},
 		{`deny: "no", match: {except: {annotations: {readOnlyHint: true}}}`,
 			pay + `,"annotations":{"readOnlyHint":true}}`, "allow"},
+		// A misspelt one exempts no call that lacks it.
+		{`deny: "no", match: {except: {annotations: {readonlyHint: true}}}`, pay + `}`, "deny denied"},
+		{trusted + `deny: "no", match: {except: {annotations: {readOnly: false, readOnlyHint: false}}}`, desk + `}`, "deny denied"},
+		{trusted + `deny: "no", match: {except: {annotations: {title: true}}}`, desk + `,"annotations":{"title":true}}`, "allow"},
 	} {
 		opt := resolve.Options{}
 		rule, trust := strings.CutPrefix(test.rule, trusted)

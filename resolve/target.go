@@ -72,7 +72,7 @@ const (
 // known only for a call.
 func (r *rule) meets(c *Call) bool {
 	return (r.match == nil || r.match.Annotated(c.Annotations, r.trusted)) &&
-		(r.except == nil || !r.except.Annotated(c.Annotations, true))
+		(r.except == nil || !r.except.Exempts(c.Annotations))
 }
 
 // truth evaluates the rule's condition on what a scan of the call found.

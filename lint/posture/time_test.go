@@ -10,10 +10,12 @@ import (
 )
 
 func (d dice) window() string {
-	zone := pick(d, "UTC", "Europe/Berlin", "America/New_York")
+	zone := pick(d, "UTC", "Europe/Berlin", "America/New_York", "Africa/Lagos", "Europe/London")
 	days := pick(d, "", ", days: [mon-fri]", ", days: [sat, sun]", ", days: [fri]")
-	hours := pick(d, "", `, hours: ["08:00-18:00"]`, `, hours: ["22:00-06:00"]`, `, hours: ["12:00-13:00"]`)
-	return "{zone: " + zone + days + hours + pick(d, "", "", `, not_dates: ["2026-11-27"]`) + "}"
+	hours := pick(d, "", `, hours: ["08:00-18:00"]`, `, hours: ["22:00-06:00"]`, `, hours: ["12:00-13:00"]`, `, hours: ["02:10-02:50"]`)
+	dates := pick(d, "", "", `, not_dates: ["2026-11-27"]`, `, dates: ["2026-10-25"]`, `, dates: ["2030-01-01..2030-12-31"]`,
+		`, not_dates: ["2026-01-01..2029-12-31"]`)
+	return "{zone: " + zone + days + hours + dates + "}"
 }
 
 // timedRules draws a policy with rules about the time and one argument.
@@ -28,11 +30,23 @@ func (d dice) timedRules() string {
 	return policyText("p", rules...)
 }
 
-// Compare finds exactly the changes of outcomes that some moment has, on every hour of two weeks.
+// Compare finds exactly the changes of outcomes that some moment has: on every hour of two weeks, and
+// of the days around changes of clocks in several years.
 func TestTimesAreComparedExactly(t *testing.T) {
 	var moments []time.Time
 	for hour := range 24 * 14 {
 		moments = append(moments, time.Date(2026, 11, 20, hour, 30, 0, 0, time.UTC))
+	}
+	for _, day := range []time.Time{
+		time.Date(2026, 10, 24, 0, 0, 0, 0, time.UTC), // the clocks of Europe change on the 25th
+		time.Date(2027, 3, 27, 0, 0, 0, 0, time.UTC),
+		time.Date(2030, 3, 30, 0, 0, 0, 0, time.UTC),
+		time.Date(2030, 7, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(2030, 11, 2, 0, 0, 0, 0, time.UTC), // those of New York on the 3rd
+	} {
+		for half := range 6 * 24 {
+			moments = append(moments, day.Add(time.Duration(half)*20*time.Minute))
+		}
 	}
 	moments = append(moments, time.Time{})
 	changed := 0

@@ -101,7 +101,7 @@ func governed(p *lint.Pass, t *catalog.Tool, kind policy.Kind, name, server stri
 		if e == nil || len(e.Takes) > 0 || !e.Agents.Match(&p.Agent.Metadata) || !e.Match().Target(c) {
 			return false
 		}
-		return len(e.Annotations) == 0 || (server == "" || p.Trusts(server)) && e.Match().Annotated(hints, true)
+		return len(e.Annotations) == 0 || (server == "" || p.Trusts(server)) && e.Match().Exempts(hints)
 	}
 	for _, pol := range p.Policies() {
 		if slices.ContainsFunc(pol.Rules, func(r policy.Rule) bool {
