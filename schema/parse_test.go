@@ -12,6 +12,7 @@ import (
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/growth"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
@@ -240,10 +241,14 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestManyMistakes checks that time is linear in the size of the file, so that the limit on the
-// size also limits the time. Each case would take minutes if something were quadratic.
-func TestManyMistakes(t *testing.T) {
-	const n = 20_000
+// mistakes are files with n mistakes of one kind.
+type mistakes struct {
+	name, src string
+	rule      string
+	atLeast   int
+}
+
+func manyMistakes(n int) []mistakes {
 	lines := func(format string) string {
 		var b strings.Builder
 		for i := range n {
@@ -259,11 +264,7 @@ func TestManyMistakes(t *testing.T) {
 		1,
 	) +
 		"execution_policy:\n  id: agf.sequential\n  config:\n    steps:\n"
-	tests := []struct {
-		name, src string
-		rule      string
-		atLeast   int
-	}{
+	return []mistakes{
 		{"unknown fields", head + lines("a#: 1\n"), ruleUnknownField, n},
 		{
 			"unknown fields of an approval",
@@ -314,7 +315,12 @@ func TestManyMistakes(t *testing.T) {
 			n,
 		},
 	}
-	for _, test := range tests {
+}
+
+// TestManyMistakes checks that all are found, and that time is linear in the size of the file, so that
+// the limit on the size also limits the time.
+func TestManyMistakes(t *testing.T) {
+	for i, test := range manyMistakes(2_000) {
 		_, findings := Parse("many", []byte(test.src))
 		count := 0
 		for _, f := range findings {
@@ -332,5 +338,11 @@ func TestManyMistakes(t *testing.T) {
 				render(findings[:min(3, len(findings))]),
 			)
 		}
+		t.Run(test.name, func(t *testing.T) {
+			growth.Linear(t, 500, func(n int) func() {
+				src := []byte(manyMistakes(n)[i].src)
+				return func() { Parse("many", src) }
+			})
+		})
 	}
 }

@@ -42,7 +42,7 @@ rules:
 )
 
 // TestKillHook kills hooks of coding agents with SIGKILL at times spread over their run: 22 before
-// people have approved and 22 after, and 220 of each in .ci/run (ASSENT_KILLS). Half of them use a
+// people have approved and 22 after, and 220 of each in make long (ASSENT_KILLS). Half of them use a
 // server and half a store of their own. Output that a hook wrote before it was killed counts as
 // read by the product, although products may treat the hook as failed.
 func TestKillHook(t *testing.T) {

@@ -56,11 +56,11 @@ rules:
 `
 )
 
-// TestKillMCP kills an MCP gateway with SIGKILL between the approval of a call and its result: 22
-// times, and 220 times in .ci/run (ASSENT_KILLS). Its server never gets a call twice, and both the
-// clients' answers and the gateway's ledger are correct.
+// TestKillMCP kills an MCP gateway with SIGKILL between the approval of a call and its result: three
+// times at each moment, and 220 times in make long (ASSENT_KILLS). Its server never gets a call twice,
+// and both the clients' answers and the gateway's ledger are correct.
 func TestKillMCP(t *testing.T) {
-	kills := 22
+	kills := 3 * moments
 	if n, err := strconv.Atoi(os.Getenv("ASSENT_KILLS")); err == nil {
 		kills = n
 	}

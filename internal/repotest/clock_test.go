@@ -591,8 +591,8 @@ func declared(code string) string {
 	return strings.Join(out, "\n")
 }
 
-// sampleImports is the export data of what samples import.
-var sampleImports = sync.OnceValues(func() (map[string]string, error) {
+// sampleImports imports what samples import.
+var sampleImports = sync.OnceValues(func() (types.Importer, error) {
 	return compiled(
 		".",
 		"cmp", "context", "io", "net", "net/http", "slices", "sync/atomic", "testing", "testing/synctest", "time",

@@ -247,15 +247,15 @@ func TestLayerChecksFail(t *testing.T) {
 func typedSample(t *testing.T, path, src string) checked {
 	t.Helper()
 	p := sample(t, path, src)
-	exports := map[string]string{}
+	var imports types.Importer
 	if len(p.imports) > 0 {
 		var err error
-		if exports, err = compiled(".", p.imports...); err != nil {
+		if imports, err = compiled(".", p.imports...); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	c, err := check(p, exports)
+	c, err := check(p, imports)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -200,7 +200,7 @@ var typedRepository = sync.OnceValues(func() ([]checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	exports := map[string]map[string]string{}
+	exports := map[string]types.Importer{}
 	for _, folder := range modules() {
 		if exports[folder], err = compiled(folder, "./..."); err != nil {
 			return nil, err
@@ -218,9 +218,9 @@ var typedRepository = sync.OnceValues(func() ([]checked, error) {
 	return typed, nil
 })
 
-// compiled returns the files with export data of these packages and of
-// all that they import, by import path, as the module of a folder sees them.
-func compiled(folder string, packages ...string) (map[string]string, error) {
+// compiled returns an importer of these packages and of all that they
+// import, as the module of a folder sees them.
+func compiled(folder string, packages ...string) (types.Importer, error) {
 	all, err := listAll[listed](folder, "ImportPath,Export", append([]string{"-export", "-deps"}, packages...)...)
 	if err != nil {
 		return nil, err
@@ -229,7 +229,14 @@ func compiled(folder string, packages ...string) (map[string]string, error) {
 	for _, l := range all {
 		exports[l.ImportPath] = l.Export
 	}
-	return exports, nil
+	return importing(func(path string) string { return exports[path] }), nil
+}
+
+// importing returns an importer that reads each package once, from the
+// file with its export data.
+func importing(export func(path string) string) types.Importer {
+	look := func(path string) (io.ReadCloser, error) { return os.Open(export(path)) }
+	return importer.ForCompiler(token.NewFileSet(), "gc", look)
 }
 
 // typedTests type-checks the test files of the repository, and the
@@ -242,6 +249,7 @@ var typedTests = sync.OnceValues(func() ([]checked, error) {
 	}
 	type names map[string]string
 	exports, renamed := map[string]names{}, map[string]map[string]names{}
+	shared := map[string]types.Importer{} // of packages whose tests replace no import
 	for _, folder := range modules() {
 		all, err := listAll[listed](folder, "ImportPath,Export,ImportMap", "-export", "-deps", "-test", "./...")
 		if err != nil {
@@ -251,6 +259,7 @@ var typedTests = sync.OnceValues(func() ([]checked, error) {
 		for _, l := range all {
 			exports[folder][l.ImportPath], renamed[folder][l.ImportPath] = l.Export, l.ImportMap
 		}
+		shared[folder] = importing(func(path string) string { return exports[folder][path] })
 	}
 
 	var typed []checked
@@ -261,9 +270,11 @@ var typedTests = sync.OnceValues(func() ([]checked, error) {
 		full := strings.TrimSuffix(modulePath+"/"+p.path, "/")
 		module := home(p.path)
 		names := renamed[module][path+" ["+full+".test]"]
-		info, typ, err := typeCheck(path, files, func(path string) string {
-			return exports[module][cmp.Or(names[path], path)]
-		})
+		imports := shared[module]
+		if len(names) > 0 {
+			imports = importing(func(path string) string { return exports[module][cmp.Or(names[path], path)] })
+		}
+		info, typ, err := typeCheck(path, files, imports)
 		if err != nil {
 			return err
 		}
@@ -297,10 +308,9 @@ var typedTests = sync.OnceValues(func() ([]checked, error) {
 	return typed, nil
 })
 
-// check type-checks one package. Export data of its imports is in the
-// files that exports names by import path.
-func check(p pkg, exports map[string]string) (checked, error) {
-	info, typ, err := typeCheck(modulePath+"/"+p.path, p.files, func(path string) string { return exports[path] })
+// check type-checks one package.
+func check(p pkg, imports types.Importer) (checked, error) {
+	info, typ, err := typeCheck(modulePath+"/"+p.path, p.files, imports)
 	if err != nil {
 		return checked{}, err
 	}
@@ -313,9 +323,8 @@ func check(p pkg, exports map[string]string) (checked, error) {
 
 // typeCheck type-checks files as one package. export names the file with
 // the export data of an import.
-func typeCheck(path string, files []file, export func(path string) string) (*types.Info, *types.Package, error) {
-	look := func(path string) (io.ReadCloser, error) { return os.Open(export(path)) }
-	config := types.Config{Importer: importer.ForCompiler(token.NewFileSet(), "gc", look)}
+func typeCheck(path string, files []file, imports types.Importer) (*types.Info, *types.Package, error) {
+	config := types.Config{Importer: imports}
 	info := &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{},
 		Uses:  map[*ast.Ident]types.Object{},

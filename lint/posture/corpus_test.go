@@ -94,18 +94,34 @@ func documentsBelow(t *testing.T, dir string) documents {
 	return out
 }
 
-// sideOfTexts compiles an agent with policies. It returns nil if the texts don't load.
-func sideOfTexts(agent string, policies []string) *Side {
+// readings keeps the parsed form of each text, because most texts are parts of many sides.
+type readings struct {
+	agents   map[string]*schema.Agent
+	policies map[string]*policy.Policy
+}
+
+func newReadings() readings {
+	return readings{map[string]*schema.Agent{}, map[string]*policy.Policy{}}
+}
+
+// side compiles an agent with policies. It returns nil if the texts don't load.
+func (r readings) side(agent string, policies []string) *Side {
 	var all []*policy.Policy
 	for _, text := range policies {
-		p, _ := policy.Parse("x.policy.yaml", []byte(text))
+		if _, ok := r.policies[text]; !ok {
+			r.policies[text], _ = policy.Parse("x.policy.yaml", []byte(text))
+		}
+		p := r.policies[text]
 		if p == nil {
 			return nil
 		}
 		all = append(all, p)
 	}
 
-	a, _ := schema.Parse("x.agf.yaml", []byte(agent))
+	if _, ok := r.agents[agent]; !ok {
+		r.agents[agent], _ = schema.Parse("x.agf.yaml", []byte(agent))
+	}
+	a := r.agents[agent]
 	set, _ := policy.NewSet(all...)
 	plan, err := resolve.Compile(a, namedPolicies{set}, resolve.Options{})
 	if err != nil {
@@ -157,6 +173,7 @@ func TestCorpusIsDecided(t *testing.T) {
 
 func tallyOf(t *testing.T, all documents) tally {
 	var n tally
+	sideOfTexts := newReadings().side
 	for _, agent := range all.agents {
 		old := sideOfTexts(agent, all.policies)
 		if old == nil {

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"sync"
 	"time"
 )
 
@@ -60,6 +61,13 @@ func (s *site) asset(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Write(a.body)
 }
+
+// staticFiles returns the assets and pages, which all inboxes of a process share: parsing the pages
+// takes several MB and 30 ms.
+var staticFiles = sync.OnceValues(func() (map[string]asset, map[string]*template.Template) {
+	assets := loadAssets()
+	return assets, parsePages(assets)
+})
 
 // parsePages parses every page together with the layout. The templates are embedded, so an error in
 // one is a bug that every test shows.

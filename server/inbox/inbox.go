@@ -102,8 +102,8 @@ func New(cfg Config) http.Handler {
 	if cfg.Feed == nil {
 		cfg.Feed = feed.New(cfg.Store, cfg.Logger)
 	}
-	s := &site{Config: cfg, assets: loadAssets()}
-	s.pages = parsePages(s.assets)
+	s := &site{Config: cfg}
+	s.assets, s.pages = staticFiles()
 	return s.routes()
 }
 

@@ -136,7 +136,7 @@ def test_keys_are_loaded_again_when_one_is_unknown_but_seldom() -> None:
         def log_message(self, format: str, *args: object) -> None: ...
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         issuer = f"http://127.0.0.1:{server.server_port}/permits/acme"
         checks = Verifier(issuer, KEPT["audience"], clock=lambda: at[0])
         assert [reason(checks, GOOD["permit"]) for _ in range(3)] == ["unavailable"] * 3
@@ -161,7 +161,7 @@ def test_keys_that_could_not_be_loaded_for_a_day_count_no_more() -> None:
         def log_message(self, format: str, *args: object) -> None: ...
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         issuer = f"http://127.0.0.1:{server.server_port}"
         checks = Verifier(issuer, KEPT["audience"], clock=lambda: at[0])
         assert reason(checks, GOOD["permit"]) == "issuer"

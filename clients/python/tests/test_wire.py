@@ -36,7 +36,7 @@ class Between(HTTPServer):
         self.answers: list[Answer] = []
         self.seen: list[tuple[str, dict[str, str], bytes]] = []
         super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
         options = Options(attempts=3, pause=0.01, timeout=2)
         self.client = Client(f"http://127.0.0.1:{self.server_port}/base/", "assent_x", options=options)
 
