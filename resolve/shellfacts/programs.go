@@ -99,8 +99,8 @@ func (r *reader) program(at syntax.Node, words []word) {
 	}
 	if name == "cd" {
 		stays, starts := r.workspace.isStart(words[1:])
-		r.roams, r.moves = r.roams || !stays, r.moves || !starts
-		r.strays = r.strays || !starts && !r.workspace.isOwnPart(words[1:])
+		r.changesDir, r.leavesStart = r.changesDir || !stays, r.leavesStart || !starts
+		r.entersOthersCode = r.entersOthersCode || !starts && !r.workspace.isOwnPart(words[1:])
 		r.home(words[1:])
 	}
 	if !listed && !startsNone(name, words[1:]) {
@@ -122,7 +122,7 @@ func (r *reader) usual(words []word) []word {
 			if !starts {
 				return words
 			}
-			r.roams = r.roams || !stays
+			r.changesDir = r.changesDir || !stays
 			words = without(2)
 		case name == "make" && makeOption.MatchString(option):
 			words = without(1)
@@ -175,6 +175,10 @@ func (r *reader) isListed(words []word) bool {
 	}
 	if ok, word := harmless(words, r.begins); !ok {
 		r.because = append(r.because, Excerpt(firstWords(words)+" with "+word))
+		return false
+	}
+	if other := r.runsOthersCode(words); other != "" {
+		r.because = append(r.because, Excerpt(words[0].text+" runs code in "+other))
 		return false
 	}
 	if program := r.downloads(words); program != "" {
@@ -385,7 +389,7 @@ func find(r *reader, args []word) ([][]word, bool) {
 		}
 
 		if strings.HasSuffix(args[i].text, "dir") { // -execdir, -okdir
-			r.moves, r.roams = true, true
+			r.leavesStart, r.changesDir = true, true
 		}
 		found = append(found, inner[0])
 		i = end
