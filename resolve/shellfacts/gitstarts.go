@@ -13,7 +13,7 @@ type GitStart struct {
 	// Stashes is set if the command removes changes from the workspace, and Untracked if these include
 	// new files.
 	Stashes, Untracked bool
-	// Unknown is set if the files can't be told from the line.
+	// Unknown is set if the line doesn't say which files these are.
 	Unknown bool
 }
 

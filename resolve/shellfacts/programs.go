@@ -223,9 +223,12 @@ func (r *reader) wrapped(at syntax.Node, name string, inner wrapper, words []wor
 	if !r.isListed(words) || name == "find" && slices.ContainsFunc(words, word.changesFiles) {
 		r.named(&r.unlisted, name)
 	}
+	if name := base(name); name == "uv" || name == "poetry" || name == "pdm" {
+		r.runs = append(r.runs, name) // it sets up the project of its directory first
+	}
 	found, ok := inner(r, words[1:])
 	if !ok {
-		r.lose(at, "what a program is told to run can't be told")
+		r.lose(at, "the command that a program runs can't be found in its arguments")
 		return
 	}
 	for _, f := range found {
@@ -281,8 +284,7 @@ func afterVariables(_ *reader, args []word) ([][]word, bool) {
 }
 
 // afterRun returns the command that runs in the environment of a Python project.
-func afterRun(r *reader, args []word) ([][]word, bool) {
-	r.runs = append(r.runs, "uv") // it sets up the project of its directory first
+func afterRun(_ *reader, args []word) ([][]word, bool) {
 	args = args[1:]
 	for len(args) > 0 && args[0].known && slices.Contains([]string{"--frozen", "--locked", "--offline", "--no-sync",
 		"-q",

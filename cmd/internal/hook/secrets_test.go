@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,5 +52,36 @@ func TestSecretsOfAWorkspace(t *testing.T) {
 	must.Do(t, filepath.WalkDir(root, look.visit))
 	if look.incomplete == "" {
 		t.Errorf("a workspace with too many files: %+v", look)
+	}
+}
+
+// TestInstalledPrograms checks which programs for npx count as installed: those in node_modules of the
+// directory of the call, or of one above it in the workspace.
+func TestInstalledPrograms(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "work")
+	for _, name := range []string{
+		"node_modules/.bin/tsc", "web/node_modules/.bin/jest", "lib/x", "../node_modules/.bin/evil",
+	} {
+		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(root, name), nil, 0o600))
+	}
+	for _, tt := range []struct {
+		directory, line string
+		want            []string
+	}{
+		{"", "npx tsc --noEmit", []string{"tsc"}},
+		{"web", "npx jest && npx tsc", []string{"jest", "tsc"}},
+		{"web", "bunx 'jest'", []string{"jest"}},
+		{"lib", "npx jest", nil},
+		{"", "npx evil", nil},
+		{"", "npx ../node_modules/.bin/evil", nil},
+		{"", "npx web/node_modules/.bin/jest", nil},
+		{"", "tsc", nil},
+	} {
+		e := &event{call: resolve.Call{Args: must.Get(json.Marshal(map[string]string{"command": tt.line}))(t)}}
+		w := &resolve.Workspace{Root: root, Directory: filepath.Join(root, tt.directory)}
+		if got := e.installed(w); !slices.Equal(got, tt.want) {
+			t.Errorf("%q %s: %q, want %q", tt.directory, tt.line, got, tt.want)
+		}
 	}
 }
