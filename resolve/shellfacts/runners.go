@@ -270,8 +270,12 @@ func (r *reader) runsOthersCode(words []word) string {
 	readsPaths := !slices.Contains([]string{"npm", "yarn", "pnpm", "bun", "cargo"}, name) // also a single name
 	for i, w := range args {
 		text := w.text
-		if i > 0 && skipsFiles.MatchString(args[i-1].text) || skipsFiles.MatchString(text) ||
-			name == "go" && i > 0 && writesFile.MatchString(args[i-1].text) {
+		option := "" // whose value is this word
+		if i > 0 && !strings.Contains(args[i-1].text, "=") {
+			option = args[i-1].text
+		}
+		if skipsFiles.MatchString(option) || skipsFiles.MatchString(text) ||
+			name == "go" && writesFile.MatchString(option) {
 			continue
 		}
 		if isOption(w) {

@@ -196,7 +196,7 @@ func place(files []file, w *Workspace, moved bool) (outside, sensitive []string)
 		if known && w.leaves(f.path, moved) {
 			outside = append(outside, oneLine(f.path))
 		}
-		if !f.named && (Sensitive(f.path, f.written) || known && slices.Contains(w.Sensitive, f.path)) {
+		if (!f.named || f.written) && (Sensitive(f.path, f.written) || known && slices.Contains(w.Sensitive, f.path)) {
 			sensitive = append(sensitive, oneLine(f.path))
 		}
 	}

@@ -2503,7 +2503,7 @@ export interface components {
             };
             content?: never;
         };
-        /** @description `internal`: a fault of the server, which is in its log under the Request-Id. `tampered`: what stands in the database was not written by this service, so nothing rests on it */
+        /** @description `internal`: a fault of the server, which is in its log under the Request-Id. `tampered`: what stands in the database was not written by this service, so it is not used */
         Internal: {
             headers: {
                 [name: string]: unknown;

@@ -181,6 +181,9 @@ Read {"file_path":"links/notes.txt"}
 cp src/a.go links/hooks/pre-commit
 Write {"file_path":"links/set/settings.json","content":"x"}
 cd links && cat notes.txt
+cp -r links x && cat x/notes.txt
+mv links l && cat l/notes.txt
+diff -y links src
 # options in bundles, and options that read a file
 rg -.n TOKEN
 rg -n. TOKEN
@@ -255,6 +258,7 @@ go test all
 pytest --rootdir vendor/x
 pytest --rootdir=vendor/x
 pytest -c vendor/x/pytest.ini
+pytest --ignore=tests vendor/x
 npx jest vendor/x
 npx vitest run src
 npm test -- vendor/x/a.test.js
@@ -282,6 +286,8 @@ rm -r agents
 mv agents b
 mv ag* b
 chmod 000 agents
+chmod -R 777 .
+mkdir -p .git/hooks
 `
 
 const linesThatRun = `grep -rn TOKEN src

@@ -27,6 +27,9 @@ func (e *event) touches(f flags) string {
 	changes := slices.ContainsFunc(e.names(), func(n string) bool {
 		return slices.Contains(changers, filepath.Base(n)) || n == "-delete"
 	})
+	recursive := slices.ContainsFunc(e.names(), func(n string) bool {
+		return slices.Contains([]string{"chmod", "chown", "chgrp", "clean"}, filepath.Base(n))
+	})
 	for _, text := range e.names() {
 		// Quotes and backslashes would hide a name from this search.
 		plain := strings.ToLower(strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(text))
@@ -61,7 +64,7 @@ func (e *event) touches(f flags) string {
 		for _, file := range files {
 			if at == file || isGlob(text) && globs(at, file, changes || !e.inDirectory(at)) ||
 				at != "/" && (&resolve.Workspace{Root: filepath.Clean(at)}).Contains(file) &&
-					(!e.inDirectory(at) || changes && filepath.Clean(text) != ".") {
+					(!e.inDirectory(at) || changes && (filepath.Clean(text) != "." || recursive)) {
 				return file
 			}
 		}

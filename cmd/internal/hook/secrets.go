@@ -175,6 +175,13 @@ func inside(at, name string) bool {
 // secrets, or by its content if it has settings of git or of a coding agent.
 func (s *secretsWalk) isSecret(at, below string, d fs.DirEntry) bool {
 	name := d.Name()
+	if d.Type()&fs.ModeSymlink != 0 { // diff follows links
+		if to, err := filepath.EvalSymlinks(at); err == nil {
+			if rel, err := filepath.Rel(s.root, to); err == nil && shellfacts.Sensitive(rel, false) {
+				return true
+			}
+		}
+	}
 	switch {
 	case inside(at, ".git"):
 		return repositoryFile.MatchString(filepath.ToSlash(below)) && holds(at, credentials)

@@ -177,17 +177,24 @@ func startsOf(names []string, w *resolve.Workspace) (bases []string, ok bool) {
 // linked returns the names that a symbolic link leads to a file of the workspace with secrets or
 // settings.
 func linked(names []string, w *resolve.Workspace, real string) []string {
-	bases, ok := startsOf(names, w)
-	if !ok || len(names) > mostNames {
+	if len(names) > mostNames {
 		return nil // the names are outside then
+	}
+	moves := slices.ContainsFunc(names, func(n string) bool { return slices.Contains(movers, filepath.Base(n)) })
+	bases, ok := startsOf(names, w)
+	if !ok {
+		return nil
+	}
+	isSecret := func(to, name string) bool {
+		below, err := filepath.Rel(real, to)
+		return err == nil && (shellfacts.Sensitive(below, false) ||
+			shellfacts.Sensitive(filepath.Dir(below), true) && !shellfacts.Sensitive(name, true))
 	}
 	var out []string
 	for _, n := range names {
 		if slices.ContainsFunc(bases, func(base string) bool {
-			return slices.ContainsFunc(targets(base, n), func(to string) bool {
-				below, err := filepath.Rel(real, to)
-				return err == nil && (shellfacts.Sensitive(below, false) ||
-					shellfacts.Sensitive(filepath.Dir(below), true) && !shellfacts.Sensitive(n, true))
+			return slices.ContainsFunc(ends(n, moves), func(end string) bool {
+				return slices.ContainsFunc(targets(base, end), func(to string) bool { return isSecret(to, n) })
 			})
 		}) {
 			out = append(out, n)
