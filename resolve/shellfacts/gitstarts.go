@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// GitStart is where a command of git takes files from that it writes into the workspace, or that it
-// puts the changes of the workspace into a stash.
+// GitStart describes a command of git that replaces files of the workspace: by those of a commit or of a
+// stash, or because it moves changes into a stash.
 type GitStart struct {
 	Commit string // a revision
 	Stash  bool   // Commit is a stash
@@ -17,8 +17,7 @@ type GitStart struct {
 	Unknown bool
 }
 
-// GitStarts returns what the commands of git in a line write into the workspace, beside the files that
-// the line names.
+// GitStarts returns the commands of git in a line that replace files which the line does not name.
 func GitStarts(line string) []GitStart {
 	if !strings.Contains(strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(line), "git") {
 		return nil // also a line that is lost has no command of git then

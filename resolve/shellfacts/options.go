@@ -358,8 +358,8 @@ func harmlessGit(args []string) bool {
 
 	return without("--output", "--output-directory", "--ext-diff", "--textconv", "--filters", "--no-index", "--exec",
 		"--upload-pack", "--receive-pack", "--open-files-in-pager", "--contents", "--config", "--config-env",
-		"--template", "--pathspec-from-file", "--git-dir", "--work-tree", "--separate-git-dir", "--exec-path", "--file", "-O", "-c", "-o",
-		"-x", "-u")(rest)
+		"--template", "--pathspec-from-file", "--git-dir", "--work-tree", "--separate-git-dir",
+		"--exec-path", "--file", "-O", "-c", "-o", "-x", "-u")(rest)
 }
 
 // harmlessStash accepts what shows stashes, and what moves changes to a stash and back.

@@ -247,7 +247,7 @@ func runsProject(name string) bool {
 }
 
 // runsOthersCode returns the word by which a test runner, or a program that reads its configuration as
-// code, is told to run code of others: of a directory that is hidden or holds dependencies, or of another
+// code, would run code of others: of a directory that is hidden or holds dependencies, or of another
 // Go module. It returns an empty string if there is none.
 func (r *reader) runsOthersCode(words []word) string {
 	name, args := base(words[0].text), words[1:]
@@ -298,7 +298,9 @@ func (r *reader) runsOthersCode(words []word) string {
 }
 
 var (
-	scriptRunners = []string{"npx", "bunx", "jest", "vitest", "eslint", "prettier", "cargo", "npm", "yarn", "pnpm", "bun"}
+	scriptRunners = []string{
+		"npx", "bunx", "jest", "vitest", "eslint", "prettier", "cargo", "npm", "yarn", "pnpm", "bun",
+	}
 	// skipsFiles matches options whose value names files that the program leaves out, or is no file.
 	skipsFiles = lazily(`^(--(exclude|ignore|deselect|ignore-pattern|ignore-path)(=.*)?|-(run|bench|skip|k|m|t))$`)
 	writesFile = lazily(`^--?(o|[a-z]*profile|coverpkg|timeout|benchtime|fuzztime)(=.*)?$`)

@@ -33,8 +33,10 @@ func project(t *testing.T) string {
 	}
 	for _, name := range []string{
 		"src/a.go", "src/b_test.go", "lib/x.go", "vendor/x/x_test.go", "testdata/x/x_test.go", ".husky/a.py",
-		"app/a.py", "agents/claude-code.agf.yaml", "clean/a.go", "web/a.ts", "node_modules/.bin/tsc", "node_modules/x/.env",
-		"node_modules/.bin/eslint", "node_modules/.bin/prettier", "node_modules/.bin/jest", "web/node_modules/.bin/vitest",
+		"app/a.py", "agents/claude-code.agf.yaml",
+		"clean/a.go", "web/a.ts", "node_modules/.bin/tsc", "node_modules/x/.env",
+		"node_modules/.bin/eslint", "node_modules/.bin/prettier", "node_modules/.bin/jest",
+		"web/node_modules/.bin/vitest",
 	} {
 		write(name, "package x\n")
 	}

@@ -15,7 +15,8 @@ import (
 var protectedNames = []string{
 	".claude", ".claude.json", ".codex", ".gemini", ".copilot", ".cursor", ".github/hooks",
 	"claude-code/managed-settings",
-	"managed-settings.json", ".mcp.json", "assent.key", "hook.db", "hook.db-wal", "hook.db-shm", "hook.db-journal", "mcp.token", "mcp.sign-ins",
+	"managed-settings.json", ".mcp.json", "assent.key", "hook.db",
+	"hook.db-wal", "hook.db-shm", "hook.db-journal", "mcp.token", "mcp.sign-ins",
 	"config/assent", ".assent",
 }
 

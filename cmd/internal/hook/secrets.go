@@ -41,7 +41,8 @@ func (e *event) searched() (dirs []string, everywhere bool) {
 		return []string{"."}, true
 	case args.Command != nil && tool != "grep":
 		dirs, moved := shellfacts.Searches(*args.Command)
-		return dirs, moved || args.DirPath != nil || args.Workdir != nil || args.WorkingDirectory != nil || args.Cwd != nil
+		chosen := []any{args.DirPath, args.Workdir, args.WorkingDirectory, args.Cwd}
+		return dirs, moved || slices.ContainsFunc(chosen, func(v any) bool { return v != nil })
 	case tool == "glob", args.Pattern == nil && tool != "rg" && !strings.Contains(tool, "grep") &&
 		!strings.Contains(tool, "search"):
 		return nil, false

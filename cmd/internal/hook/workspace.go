@@ -217,7 +217,8 @@ func targets(base, name string) []string {
 	var out []string
 	for _, f := range found {
 		// The last part may not be there yet.
-		for up, rest := f, ""; up != filepath.Dir(up); up, rest = filepath.Dir(up), filepath.Join(filepath.Base(up), rest) {
+		up, rest := f, ""
+		for ; up != filepath.Dir(up); up, rest = filepath.Dir(up), filepath.Join(filepath.Base(up), rest) {
 			if resolved, err := filepath.EvalSymlinks(up); err == nil {
 				if to := filepath.Join(resolved, rest); to != f {
 					out = append(out, to)
