@@ -144,6 +144,7 @@ func (c *Call) Recorded() Call {
 		workspace := *c.Workspace
 		workspace.Outside = slices.Clone(workspace.Outside)
 		workspace.Secrets = slices.Clone(workspace.Secrets)
+		workspace.Sensitive = slices.Clone(workspace.Sensitive)
 		workspace.Installed = slices.Clone(workspace.Installed)
 		out.Workspace = &workspace
 	}
@@ -355,8 +356,11 @@ func (c *Call) setWorkspace(raw []byte, lim value.Limits) error {
 	w := &Workspace{}
 	texts := map[string]*string{
 		"root": &w.Root, "directory": &w.Directory, "foreign": &w.Foreign, "unknown": &w.Unknown,
+		"incomplete": &w.Incomplete,
 	}
-	lists := map[string]*[]string{"outside": &w.Outside, "secrets": &w.Secrets, "installed": &w.Installed}
+	lists := map[string]*[]string{
+		"outside": &w.Outside, "secrets": &w.Secrets, "installed": &w.Installed, "sensitive": &w.Sensitive,
+	}
 	for _, m := range v.Members {
 		text, list := texts[m.Key], lists[m.Key]
 		switch {
@@ -371,8 +375,8 @@ func (c *Call) setWorkspace(raw []byte, lim value.Limits) error {
 		case text != nil && m.Value.Kind == value.String:
 			*text = m.Value.Text
 		default:
-			return fmt.Errorf("%q: expected root, directory, foreign and unknown with a text, or outside, "+
-				"secrets and installed with a list", m.Key)
+			return fmt.Errorf("%q: expected root, directory, foreign, incomplete and unknown with a text, or outside, "+
+				"secrets, sensitive and installed with a list", m.Key)
 		}
 	}
 	c.Workspace = w

@@ -298,7 +298,7 @@ func TestArgumentsBesideTheSource(t *testing.T) {
 // TestWorkspacesInCalls are read strictly, and are no part of the binding.
 func TestWorkspacesInCalls(t *testing.T) {
 	const with = `{"kind":"tool","tool":"sh","args":{},"workspace":{"root":"/w","directory":"/w/a","outside":["l"],` +
-		`"secrets":[],"installed":["tsc"],"foreign":"f","unknown":"u"}}`
+		`"secrets":[],"installed":["tsc"],"foreign":"f","unknown":"u","incomplete":"i","sensitive":["s"]}}`
 	c, err := resolve.ParseCall([]byte(with), value.Limits{})
 	must.Do(t, err)
 	text, err := c.JSON()
@@ -307,7 +307,8 @@ func TestWorkspacesInCalls(t *testing.T) {
 	must.Do(t, err)
 	recorded := again.Recorded()
 	if !reflect.DeepEqual(c.Workspace, recorded.Workspace) || c.Workspace.Outside[0] != "l" ||
-		c.Workspace.Unknown != "u" || c.Workspace.Secrets == nil || c.Workspace.Installed[0] != "tsc" {
+		c.Workspace.Unknown != "u" || c.Workspace.Secrets == nil || c.Workspace.Installed[0] != "tsc" ||
+		c.Workspace.Incomplete != "i" || c.Workspace.Sensitive[0] != "s" {
 		t.Errorf("%s: %+v", text, recorded.Workspace)
 	}
 	p := shellPlan(t)

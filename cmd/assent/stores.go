@@ -177,7 +177,7 @@ func openWatermark(c config.Store, first bool, log *slog.Logger) (*watermark.Wat
 	_, missing := os.Stat(c.Watermark)
 	if log != nil && !first && errors.Is(missing, fs.ErrNotExist) {
 		log.Warn(
-			"the watermark is not there, and one is made anew: a database that was put back to an older state before "+
+			"the watermark is missing, and a new one was created: a database that was put back to an older state before "+
 				"now is not noticed",
 			"file", c.Watermark,
 			"hint", "put the file back if it was lost",
@@ -238,7 +238,7 @@ func alarm(log *slog.Logger) func(*store.TamperedError) {
 			"problem",
 			e.Problem,
 			"hint",
-			"nothing rests on it: find out who can write to the database, then restore a backup or take the row away",
+			"it is not used: find out who can write to the database, then restore a backup or take the row away",
 		)
 	}
 }

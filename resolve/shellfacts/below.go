@@ -11,49 +11,90 @@ type search struct {
 	dirs []string
 	// visible is set if the program skips hidden files.
 	visible bool
-	// A file is read if its name matches one of included, or that is empty, and none of excluded.
-	included, excluded []string
+	// A file is read if its name matches one of included, or that is empty, and none of excluded, and no
+	// directory above it matches one of excludedDirs.
+	included, excluded, excludedDirs []string
 }
 
 // searchOf returns the search of a command, or nil if it is none. text has the words that are no
 // files.
 func searchOf(name string, args []word, text map[int]bool) *search {
 	s := &search{visible: name == "rg"}
-	if name != "rg" && (name != "grep" || !slices.ContainsFunc(args, isRecursive)) {
+	switch {
+	case name == "diff": // it compares all files of two directories
+		for _, w := range args {
+			if !strings.HasPrefix(w.text, "-") {
+				s.dirs = append(s.dirs, w.text)
+			}
+		}
+		return s
+	case name != "rg" && (name != "grep" || !slices.ContainsFunc(args, isRecursive)):
 		return nil
 	}
-	known, apart := false, false // which operand is the pattern; a value that may be taken for it
+	hasPattern, takesValue := false, false // takesValue: a word that looks like an operand may be a value
+	filtered := true                       // the filters are those that the program sees
 	for i := 0; i < len(args); i++ {
 		option, value, joined := strings.Cut(args[i].text, "=")
-		apart = apart || option == "-d" || strings.HasPrefix(option, "--d")
+		takesValue = takesValue || option == "-d" || strings.HasPrefix(option, "--d")
 		if !joined && i+1 < len(args) {
 			value = args[i+1].text
 		}
+		var to *[]string
 		switch {
-		case option == "--include", option == "-g", option == "--glob":
-			s.included = append(s.included, value)
-		case option == "--exclude", option == "--exclude-dir":
-			s.excluded = append(s.excluded, strings.TrimSuffix(value, "/"))
+		case option == "--":
+			for ; i < len(args); i++ {
+				filtered = filtered && !isFilter(args[i].text)
+				if hasPattern = hasPattern || text[i]; !text[i] && args[i].text != "--" {
+					s.dirs = append(s.dirs, args[i].text)
+				}
+			}
+			continue
+		case option == "--include" && name == "grep", (option == "-g" || option == "--glob") && name == "rg":
+			filtered = filtered && len(s.excluded) == 0 && len(s.excludedDirs) == 0 // else the order decides
+			to = &s.included
+		case option == "--exclude" && name == "grep":
+			to = &s.excluded
+		case option == "--exclude-dir" && name == "grep":
+			to, value = &s.excludedDirs, strings.TrimSuffix(value, "/")
 		case len(option) > 1 && option[0] == '-':
 			continue
 		case text[i]:
-			known = true
+			hasPattern = true
 			continue
 		default:
 			s.dirs = append(s.dirs, args[i].text)
 			continue
 		}
+		*to = append(*to, value)
+		filtered = filtered && (i == 0 || !mayTakeNext(args[i-1].text))
 		if !joined {
 			i++
 		}
 	}
-	if len(s.dirs) == 0 || !known || apart {
+	if len(s.dirs) == 0 || !hasPattern || takesValue {
 		s.dirs = append(s.dirs, ".")
 	}
 	s.included = slices.DeleteFunc(s.included, func(p string) bool { return strings.HasPrefix(p, "!") })
+	if !filtered {
+		s.included, s.excluded, s.excludedDirs = nil, nil, nil
+	}
 
 	return s
 }
+
+// isFilter reports whether a word looks like an option that restricts a search to some files.
+func isFilter(text string) bool {
+	return strings.HasPrefix(text, "--in") || strings.HasPrefix(text, "--ex") || strings.HasPrefix(text, "--g") ||
+		strings.HasPrefix(text, "-g")
+}
+
+// mayTakeNext reports whether grep or rg may read the word after an option as its value.
+func mayTakeNext(option string) bool {
+	return len(option) > 1 && option[0] == '-' && !takesNoNext.MatchString(option)
+}
+
+var takesNoNext = lazily(`^(-[bchHilLnoqrRsvwxEFGPUzZaI]+|-g.+|--[a-z-]+=.*|--(recursive|line-number|ignore-case|` +
+	`word-regexp|files-with-matches|no-heading|color|hidden|count|null|text|only-matching))$`)
 
 // isRecursive reports whether an option makes grep read the files of directories.
 func isRecursive(w word) bool {
@@ -63,9 +104,9 @@ func isRecursive(w word) bool {
 		strings.HasPrefix(w.text, "--d")
 }
 
-// secrets returns the files with secrets that a search reads. moved says that it may start in another
-// directory than that of the call.
-func (s *search) secrets(w *Workspace, moved bool) []string {
+// secrets returns the files with secrets that a search reads. If moved is set, it may start in another
+// directory than that of the call; if relocated is set, the line may have moved them before.
+func (s *search) secrets(w *Workspace, moved, relocated bool) []string {
 	if len(s.included) > 0 && !slices.ContainsFunc(s.included, func(p string) bool { return !isHarmlessGlob(p) }) {
 		return nil
 	}
@@ -74,12 +115,21 @@ func (s *search) secrets(w *Workspace, moved bool) []string {
 	}
 	var out []string
 	for _, secret := range w.Secrets {
+		if relocated {
+			if s.reads(path.Base(secret)) {
+				out = append(out, secret)
+			}
+			continue
+		}
 		for _, dir := range s.dirs {
 			if below, is := w.below(dir, secret, moved); is && s.reads(below) {
 				out = append(out, secret)
 				break
 			}
 		}
+	}
+	if w.Incomplete != "" {
+		out = append(out, Excerpt(w.Incomplete))
 	}
 
 	return out
@@ -124,35 +174,37 @@ func (w *Workspace) below(dir, file string, moved bool) (string, bool) {
 func (s *search) reads(below string) bool {
 	parts := strings.Split(below, "/")
 	base := parts[len(parts)-1]
-	if s.visible && slices.ContainsFunc(parts, func(p string) bool { return p[0] == '.' }) {
+	if s.visible && len(s.included) == 0 && slices.ContainsFunc(parts, func(p string) bool { return p[0] == '.' }) {
 		return false
 	}
-	if slices.ContainsFunc(s.excluded, func(p string) bool {
-		return slices.ContainsFunc(parts, func(part string) bool {
-			ok, err := path.Match(p, part)
-			return ok &&
-				err == nil
+	excludes := func(patterns []string, name string) bool {
+		return slices.ContainsFunc(patterns, func(p string) bool {
+			ok, err := path.Match(p, name)
+			return ok && err == nil && !strings.ContainsAny(p, `[\\`) // of which grep has another idea
 		})
-	}) {
+	}
+	if excludes(s.excluded, base) ||
+		slices.ContainsFunc(parts[:len(parts)-1], func(p string) bool { return excludes(s.excludedDirs, p) }) {
 		return false
 	}
 
 	return len(s.included) == 0 || slices.ContainsFunc(s.included, func(p string) bool {
-		return slices.ContainsFunc(braces(p), func(one string) bool { return matches(path.Base(one), base) })
+		return strings.Contains(p, `\\`) ||
+			slices.ContainsFunc(braces(p), func(one string) bool { return mayMeet(path.Base(one), base) })
 	})
 }
 
-// Searches returns the directories in which a command line searches all files. A runtime looks for
-// secrets there.
-func Searches(line string) []string {
+// Searches returns the directories in which a command line searches all files, and whether the search
+// may start in another directory than that of the call, or find files that the line moves before. A
+// runtime looks for secrets there.
+func Searches(line string) (dirs []string, moved bool) {
 	r := &reader{}
 	r.line(line, 0)
-	var out []string
 	for _, s := range r.searches {
-		out = append(out, s.dirs...)
+		dirs = append(dirs, s.dirs...)
 	}
 
-	return out
+	return dirs, r.changesDir || r.relocates || r.lost
 }
 
 // filters are the patterns of a tool that searches, which restrict it to files: several may be in one

@@ -55,8 +55,12 @@ func TestSecretsBelowSearchedDirectories(t *testing.T) {
 			t.Errorf("%s: %+v", line, f.Sensitive)
 		}
 	}
-	if got := Searches("cd a; grep -r x b c; rg y"); !slices.Equal(got, []string{"b", "c", "."}) {
-		t.Errorf("%q", got)
+	for line, moved := range map[string]bool{"cd a; grep -r x b c; rg y": true, "grep -r x b c; diff .": false,
+		"mv x y; grep -r x b c .": true} {
+		got, m := Searches(line)
+		if !slices.Equal(got, []string{"b", "c", "."}) || m != moved {
+			t.Errorf("%s: %q %t", line, got, m)
+		}
 	}
 }
 

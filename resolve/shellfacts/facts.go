@@ -19,7 +19,7 @@ import (
 )
 
 // Version is the version of the facts' meaning. It changes if a line has other facts than before.
-const Version = 5
+const Version = 6
 
 // Fact is a text, or unknown.
 type Fact struct {

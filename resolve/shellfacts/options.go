@@ -73,7 +73,7 @@ func checkOf(name string) func(args []string) bool {
 	case "date":
 		return harmlessDate
 	case "tree":
-		return without("-o", "-R")
+		return without("-o", "-R", "--fromfile", "--fromtabfile", "--gitfile", "--infofile", "--info")
 	case "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "cksum", "sum":
 		return without("-c", "--check") // they open the files that a file names
 	case "tar":
@@ -149,8 +149,9 @@ func harmlessRipgrep(args []string) bool {
 			"--iglob")(rest)
 }
 
-// shortDot matches joined short options of rg with -., which searches hidden files.
-var shortDot = lazily(`^-[a-zA-Z0-9]*\.$`)
+// shortDot matches joined short options of rg with -., which searches hidden files. Behind a letter that
+// is not listed a value begins.
+var shortDot = lazily(`^-[bchiklnopqsuvwxyzFHILNPSUV0-9]*\.`)
 
 // withoutGlobs returns the arguments of rg without options for patterns of files (-g), and whether no
 // such pattern selects hidden files or files with secrets.
@@ -357,8 +358,8 @@ func harmlessGit(args []string) bool {
 
 	return without("--output", "--output-directory", "--ext-diff", "--textconv", "--filters", "--no-index", "--exec",
 		"--upload-pack", "--receive-pack", "--open-files-in-pager", "--contents", "--config", "--config-env",
-		"--template", "--git-dir", "--work-tree", "--separate-git-dir", "--exec-path", "--file", "-O", "-c", "-o",
-		"-x", "-u")(rest)
+		"--template", "--pathspec-from-file", "--git-dir", "--work-tree", "--separate-git-dir",
+		"--exec-path", "--file", "-O", "-c", "-o", "-x", "-u")(rest)
 }
 
 // harmlessStash accepts what shows stashes, and what moves changes to a stash and back.

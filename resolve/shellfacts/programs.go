@@ -99,8 +99,8 @@ func (r *reader) program(at syntax.Node, words []word) {
 	}
 	if name == "cd" {
 		stays, starts := r.workspace.isStart(words[1:])
-		r.roams, r.moves = r.roams || !stays, r.moves || !starts
-		r.strays = r.strays || !starts && !r.workspace.isOwnPart(words[1:])
+		r.changesDir, r.leavesStart = r.changesDir || !stays, r.leavesStart || !starts
+		r.entersOthersCode = r.entersOthersCode || !starts && !r.workspace.isOwnPart(words[1:])
 		r.home(words[1:])
 	}
 	if !listed && !startsNone(name, words[1:]) {
@@ -122,7 +122,7 @@ func (r *reader) usual(words []word) []word {
 			if !starts {
 				return words
 			}
-			r.roams = r.roams || !stays
+			r.changesDir = r.changesDir || !stays
 			words = without(2)
 		case name == "make" && makeOption.MatchString(option):
 			words = without(1)
@@ -177,6 +177,10 @@ func (r *reader) isListed(words []word) bool {
 		r.because = append(r.because, Excerpt(firstWords(words)+" with "+word))
 		return false
 	}
+	if other := r.runsOthersCode(words); other != "" {
+		r.because = append(r.because, Excerpt(words[0].text+" runs code in "+other))
+		return false
+	}
 	if program := r.downloads(words); program != "" {
 		r.because = append(r.because, Excerpt(words[0].text+" may download "+program))
 		return false
@@ -219,9 +223,12 @@ func (r *reader) wrapped(at syntax.Node, name string, inner wrapper, words []wor
 	if !r.isListed(words) || name == "find" && slices.ContainsFunc(words, word.changesFiles) {
 		r.named(&r.unlisted, name)
 	}
+	if name := base(name); name == "uv" || name == "poetry" || name == "pdm" {
+		r.runs = append(r.runs, name) // it sets up the project of its directory first
+	}
 	found, ok := inner(r, words[1:])
 	if !ok {
-		r.lose(at, "what a program is told to run can't be told")
+		r.lose(at, "the command that a program runs can't be found in its arguments")
 		return
 	}
 	for _, f := range found {
@@ -277,8 +284,7 @@ func afterVariables(_ *reader, args []word) ([][]word, bool) {
 }
 
 // afterRun returns the command that runs in the environment of a Python project.
-func afterRun(r *reader, args []word) ([][]word, bool) {
-	r.runs = append(r.runs, "uv") // it sets up the project of its directory first
+func afterRun(_ *reader, args []word) ([][]word, bool) {
 	args = args[1:]
 	for len(args) > 0 && args[0].known && slices.Contains([]string{"--frozen", "--locked", "--offline", "--no-sync",
 		"-q",
@@ -385,7 +391,7 @@ func find(r *reader, args []word) ([][]word, bool) {
 		}
 
 		if strings.HasSuffix(args[i].text, "dir") { // -execdir, -okdir
-			r.moves, r.roams = true, true
+			r.leavesStart, r.changesDir = true, true
 		}
 		found = append(found, inner[0])
 		i = end

@@ -18,8 +18,8 @@ const (
 
 // Of returns the facts of a line.
 func Of(line string, opt Options) Facts {
-	r := &reader{workspace: opt.Workspace, moves: opt.Moved, roams: opt.Moved}
-	r.strays = opt.Moved && (opt.Workspace.Doubt() != "" || !opt.Workspace.isOwn(opt.Workspace.directory()))
+	r := &reader{workspace: opt.Workspace, leavesStart: opt.Moved, changesDir: opt.Moved}
+	r.entersOthersCode = opt.Moved && (opt.Workspace.Doubt() != "" || !opt.Workspace.isOwn(opt.Workspace.directory()))
 	for _, entry := range opt.Listed {
 		r.listed = append(r.listed, strings.Fields(entry))
 	}
@@ -43,11 +43,11 @@ type reader struct {
 
 	streams []string // of the line that are written to by name
 
-	moves  bool     // it changes to another directory than the root of the workspace and that of the call
-	strays bool     // it changes to a directory that may hold code of others
-	roams  bool     // it changes to another directory than that of the call
-	here   []string // listed programs that depend on files in their directory
-	runs   []string // of these, those that run the project's code wherever it is: test runners and linters
+	leavesStart      bool     // it changes to another directory than the root of the workspace and that of the call
+	entersOthersCode bool     // it changes to a directory that may hold code of others
+	changesDir       bool     // it changes to another directory than that of the call
+	here             []string // listed programs that depend on files in their directory
+	runs             []string // of these, those that run the project's code wherever it is: test runners and linters
 
 	variables map[string]word // of loops
 	rounds    int             // of loops
@@ -55,14 +55,16 @@ type reader struct {
 
 	programs, unlisted, commands, flags, paths, reads, writes, because []string
 
-	workspace *Workspace
-	files     []file
-	searches  []*search
-	links     bool   // it may make a symbolic link
-	brings    bool   // git brings files from elsewhere, which may be links
-	shown     int    // how many files it names for programs that show or write them
-	followed  int    // how many files it names for git and for programs that run the project's code
-	unplaced  string // why the files of the line are not known; empty if they are
+	gitStarts  []GitStart
+	workspace  *Workspace
+	files      []file
+	searches   []*search
+	makesLinks bool   // it may make a symbolic link
+	relocates  bool   // it moves or copies directories, so that files have other paths later
+	getsFiles  bool   // git brings files from elsewhere, which may be links
+	shown      int    // how many files it names for programs that show or write them
+	followed   int    // how many files it names for git and for programs that run the project's code
+	unplaced   string // why the files of the line are not known; empty if they are
 }
 
 // doubt keeps the first reason why facts are unknown.
@@ -119,10 +121,10 @@ func (r *reader) facts() Facts {
 		r.writes = append(r.writes, r.streams...)
 		r.paths = append(r.paths, r.streams...)
 	}
-	if r.strays {
+	if r.entersOthersCode {
 		r.here = append(r.here, r.runs...)
 	}
-	if r.moves && len(r.here) > 0 {
+	if r.leavesStart && len(r.here) > 0 {
 		r.unnamed = true
 		r.doubt(nil, "a program does what its directory says, and the line changes the directory")
 		for _, name := range r.here {

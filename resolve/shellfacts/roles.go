@@ -19,19 +19,25 @@ func (r *reader) place(at syntax.Node, words []word) {
 			r.files = append(r.files, file{path: "secrets"})
 		}
 	}
+	if name == "git" {
+		if start, writes := gitStart(args); writes {
+			r.gitStarts = append(r.gitStarts, start)
+		}
+	}
 	before := len(r.files)
 	defer func() {
 		switch more := len(r.files) - before; {
 		case name == "ln" || name == "tar" || name == "unzip":
-			r.links = true
-		case bringsFiles(name, args):
-			r.brings = true
+			r.makesLinks = true
+		case gitGetsFiles(name, args):
+			r.getsFiles = true
 		case name == "git" || runsProject(name):
 			r.followed += more
 		default:
 			r.shown += more
 		}
 	}()
+	r.relocates = r.relocates || relocates(name, args)
 	for i, w := range args {
 		if !w.known && !w.glob {
 			node := at
@@ -54,7 +60,7 @@ func (r *reader) place(at syntax.Node, words []word) {
 		}
 		for _, p := range paths {
 			r.files = append(r.files, file{p, written[i], named})
-			if written[i] && w.text != "" {
+			if written[i] && w.text != "" && (!isOption(w) || strings.ContainsAny(w.text, "=/.")) {
 				r.writes = append(r.writes, oneLine(p))
 			}
 		}
@@ -227,9 +233,26 @@ func seeksSecrets(args []word) bool {
 	return slices.ContainsFunc(args, func(w word) bool { return secretWords.MatchString(w.text) })
 }
 
-// bringsFiles reports whether a command of git brings files from elsewhere. They may be symbolic links,
-// so paths behind them can't be looked up before it has run.
-func bringsFiles(name string, args []word) bool {
+// relocates reports whether a program may move or copy directories, so that files have other paths
+// afterwards.
+func relocates(name string, args []word) bool {
+	switch name {
+	case "mv", "rsync", "install":
+		return true
+	case "cp":
+		return slices.ContainsFunc(args, func(w word) bool {
+			short := len(w.text) > 1 && w.text[0] == '-' && w.text[1] != '-'
+			return short && strings.ContainsAny(w.text, "rRa") || strings.HasPrefix(w.text, "--r") ||
+				strings.HasPrefix(w.text, "--a") || !w.known && !w.glob
+		})
+	}
+
+	return name == "git" && len(args) > 0 && args[0].text == "mv"
+}
+
+// gitGetsFiles reports whether a command of git writes files of another commit or of a stash. They may
+// be symbolic links, so paths behind them can't be looked up before it has run.
+func gitGetsFiles(name string, args []word) bool {
 	if name != "git" || len(args) == 0 {
 		return false
 	}
@@ -239,73 +262,24 @@ func bringsFiles(name string, args []word) bool {
 	}
 	switch args[0].text {
 	case "checkout", "switch":
-		return second != "-b" && second != "-c"
-	case "stash":
-		return second == "pop" || second == "apply"
-	}
-
-	return slices.Contains([]string{"restore", "merge", "pull", "rebase", "reset", "cherry-pick", "revert", "apply",
-		"am"},
-		args[0].text)
-}
-
-// writtenWords returns the words that name files which the program writes, creates, moves or
-// removes.
-func writtenWords(name string, args []word) map[int]bool {
-	out := map[int]bool{}
-	var operands []int
-	flags := ""
-	for i, w := range args {
-		if len(w.text) > 1 && w.text[0] == '-' {
-			flags += " " + w.text
-		} else {
-			operands = append(operands, i)
-		}
-	}
-	switch name {
-	case "touch", "mkdir", "rmdir", "rm", "unlink", "truncate", "tee", "chmod", "chown", "chgrp", "mv", "ln", "install",
-		"mktemp", "split", "csplit", "patch", "shred", "rsync":
-		mark(out, operands)
-	case "cp":
-		if strings.Contains(flags, " -t") || strings.Contains(flags, " --t") {
-			mark(out, operands)
-		} else {
-			mark(out, operands[max(0, len(operands)-1):])
-		}
-	case "uniq", "xxd":
-		mark(out, operands[min(1, len(operands)):])
-	case "sed", "perl":
-		if strings.Contains(flags, " -i") || strings.Contains(flags, " --i") {
-			mark(out, operands)
-		}
-	case "gofmt", "goimports":
-		if strings.Contains(flags, " -w") {
-			mark(out, operands)
-		}
-	case "go", "sort", "cc", "gcc":
-		for i, w := range args {
-			if i > 0 && (args[i-1].text == "-o" || strings.HasSuffix(args[i-1].text, "profile")) ||
-				strings.HasPrefix(w.text, "-o=") || strings.HasPrefix(w.text, "--output=") ||
-				strings.Contains(w.text, "profile=") {
-				out[i] = true
+		operands := 0
+		creates := false
+		for _, w := range args[1:] {
+			if len(w.text) > 1 && w.text[0] == '-' && w.known {
+				creates = creates || slices.Contains([]string{"-b", "-c", "--create", "-qc", "-qb"}, w.text)
+			} else {
+				operands++
 			}
 		}
-	case "dd":
-		for i, w := range args {
-			out[i] = strings.HasPrefix(w.text, "of=")
-		}
-	case "prettier", "eslint", "ruff", "black", "isort", "npx":
-		if strings.Contains(flags, " --write") || strings.Contains(flags, " --fix") || strings.Contains(flags, " -w") ||
-			name == "black" && !strings.Contains(flags, " --check") && !strings.Contains(flags, " --diff") {
-			mark(out, operands)
-		}
+		return !creates || operands > 1 // a new branch from another start
+	case "stash":
+		return second == "pop" || second == "apply" || second == "branch"
+	case "worktree":
+		return second == "add"
 	}
 
-	return out
-}
-
-func mark(out map[int]bool, at []int) {
-	for _, i := range at {
-		out[i] = true
-	}
+	return slices.Contains([]string{
+		"restore", "merge", "pull", "rebase", "reset", "cherry-pick", "revert", "apply", "am", "clone", "submodule",
+		"read-tree", "checkout-index", "subtree", "sparse-checkout", "bisect",
+	}, args[0].text)
 }

@@ -1,6 +1,7 @@
 package shellfacts
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -12,39 +13,39 @@ func runnerCheck(name string) func(args []string) bool {
 	case "go":
 		return harmlessGo
 	case "gofmt":
-		return only(lazily("^(" + `-[ldwse]+` + ")$"))
+		return onlyOptions(`-[ldwse]+`)
 	case "goimports":
-		return only(lazily("^(" + `-[ldwe]+` + ")$"))
+		return onlyOptions(`-[ldwe]+`)
 	case "staticcheck":
-		return only(lazily("^(" + `-(checks|f|tests|explain)(=.*)?` + ")$"))
+		return onlyOptions(`-(checks|f|tests|explain)(=.*)?`)
 	case "golangci-lint":
-		return only(lazily("^(" + `--(fix|timeout|fast|new|new-from-rev|enable|disable|verbose)(=.*)?|-[vED]` + ")$"))
+		return onlyOptions(`--(fix|timeout|fast|new|new-from-rev|enable|disable|verbose)(=.*)?|-[vED]`)
 	case "cargo":
-		return only(lazily("^(" + cargoOptions + ")$"))
+		return onlyOptions(cargoOptions)
 	case "npm", "yarn", "pnpm", "bun":
 		return func(args []string) bool { return harmlessScript(name, args) }
 	case "jest", "vitest":
-		return only(lazily("^(" + scriptOptions + ")$"))
+		return onlyOptions(scriptOptions)
 	case "pytest":
 		return harmlessPytest
 	case "mypy":
-		return only(lazily("^(" + `--(strict|ignore-missing-imports|pretty|show-error-codes|no-color-output|no-error-summary|` +
-			`check-untyped-defs)|-p` + ")$"))
+		return onlyOptions(`--(strict|ignore-missing-imports|pretty|show-error-codes|no-color-output|no-error-summary|` +
+			`check-untyped-defs)|-p`)
 	case "ruff":
-		return only(lazily("^(" + `--(fix|diff|check|select|ignore|quiet|statistics|no-cache|output-format)(=.*)?|-q` + ")$"))
+		return onlyOptions(`--(fix|diff|check|select|ignore|quiet|statistics|no-cache|output-format)(=.*)?|-q`)
 	case "black":
-		return only(lazily("^(" + `--(check|diff|quiet|fast|line-length)(=.*)?|-[ql]` + ")$"))
+		return onlyOptions(`--(check|diff|quiet|fast|line-length)(=.*)?|-[ql]`)
 	case "isort":
-		return only(lazily("^(" + `--(check|check-only|diff|quiet|profile)(=.*)?|-[qc]` + ")$"))
+		return onlyOptions(`--(check|check-only|diff|quiet|profile)(=.*)?|-[qc]`)
 	case "flake8":
-		return only(lazily("^(" + `--(max-line-length|select|ignore|extend-ignore|count|statistics|show-source|exclude)(=.*)?` + ")$"))
+		return onlyOptions(`--(max-line-length|select|ignore|extend-ignore|count|statistics|show-source|exclude)(=.*)?`)
 	case "eslint":
-		return only(lazily("^(" + `--(fix|ext|max-warnings|quiet|cache|no-error-on-unmatched-pattern)(=.*)?|` +
-			`--format=(stylish|json|compact|unix)` + ")$"))
+		return onlyOptions(`--(fix|ext|max-warnings|quiet|cache|no-error-on-unmatched-pattern)(=.*)?|` +
+			`--format=(stylish|json|compact|unix)`)
 	case "prettier":
-		return only(lazily("^(" + `--(check|write|list-different|log-level)(=.*)?|-[wlc]` + ")$"))
+		return onlyOptions(`--(check|write|list-different|log-level)(=.*)?|-[wlc]`)
 	case "tsc":
-		return only(lazily("^(" + `--(noEmit|pretty|skipLibCheck|build|project|incremental)|-[bp]` + ")$"))
+		return onlyOptions(`--(noEmit|pretty|skipLibCheck|build|project|incremental)|-[bp]`)
 	case "npx", "bunx":
 		return harmlessNpx
 	case "uvx", "pnpx", "pipx":
@@ -54,12 +55,17 @@ func runnerCheck(name string) func(args []string) bool {
 	case "unittest":
 		return harmlessUnittest
 	case "rustfmt":
-		return only(lazily("^(" + `--(check|edition)(=.*)?` + ")$"))
+		return onlyOptions(`--(check|edition)(=.*)?`)
 	case "node":
-		return only(lazily("^(" + `-v|--version` + ")$"))
+		return onlyOptions(`-v|--version`)
 	}
 
 	return nil
+}
+
+// onlyOptions returns a check for programs whose harmless options are alternatives of a pattern.
+func onlyOptions(alternatives string) func([]string) bool {
+	return only(lazily("^(" + alternatives + ")$"))
 }
 
 // These are the options of test runners and build tools that neither run another program nor read
@@ -134,7 +140,7 @@ func (r *reader) downloads(words []word) string {
 // harmlessScript checks the arguments of a program that runs scripts of package.json. Only npm keeps
 // options for itself; the others pass all of them to the script.
 func harmlessScript(name string, args []string) bool {
-	passed := only(lazily("^(" + scriptOptions + ")$"))
+	passed := onlyOptions(scriptOptions)
 	switch {
 	case len(args) == 0:
 		return true
@@ -154,12 +160,12 @@ func harmlessScript(name string, args []string) bool {
 		args = nil
 	}
 
-	return only(lazily("^("+npmOptions+"|"+scriptOptions+")$"))(own) && passed(args)
+	return onlyOptions(npmOptions+"|"+scriptOptions)(own) && passed(args)
 }
 
 // harmlessPytest accepts no file by name that is no test: pytest runs each file that it is given.
 func harmlessPytest(args []string) bool {
-	return only(lazily("^("+pytestOptions+")$"))(args) &&
+	return onlyOptions(pytestOptions)(args) &&
 		!slices.ContainsFunc(args, func(a string) bool {
 			name, _, _ := strings.Cut(a, "::")
 			return strings.HasSuffix(name, ".py") && !isTest(name)
@@ -168,7 +174,7 @@ func harmlessPytest(args []string) bool {
 
 // harmlessUnittest accepts modules, files and patterns of tests: unittest runs whatever it is given.
 func harmlessUnittest(args []string) bool {
-	if !only(lazily("^(" + `-[vfbq]+|-[kstp]|--(verbose|failfast|quiet)` + ")$"))(args) {
+	if !onlyOptions(`-[vfbq]+|-[kstp]|--(verbose|failfast|quiet)`)(args) {
 		return false
 	}
 	for i, arg := range args {
@@ -238,4 +244,83 @@ func runsProject(name string) bool {
 		"go", "cargo", "npm", "npx", "yarn", "pnpm", "bun", "pytest", "python", "python3", "ruff", "mypy", "black",
 		"flake8", "isort", "eslint", "tsc", "jest", "vitest", "prettier", "golangci-lint", "staticcheck", "make",
 	}, base(name))
+}
+
+// runsOthersCode returns the word by which a test runner, or a program that reads its configuration as
+// code, would run code of others: of a directory that is hidden or holds dependencies, or of another
+// Go module. It returns an empty string if there is none.
+func (r *reader) runsOthersCode(words []word) string {
+	name, args := base(words[0].text), words[1:]
+	switch name {
+	case "python", "python3":
+		if len(args) < 2 || args[0].text != "-m" {
+			return ""
+		}
+		name, args = args[1].text, args[2:]
+	case "npx", "bunx", "pytest", "jest", "vitest", "eslint", "prettier":
+	case "go", "cargo", "npm", "yarn", "pnpm", "bun":
+		args = args[min(1, len(args)):] // the subcommand
+	default:
+		return ""
+	}
+	if name == "go" && !(len(words) > 1 && words[1].text == "test") ||
+		!slices.Contains([]string{"go", "pytest", "unittest"}, name) && !slices.Contains(scriptRunners, name) {
+		return ""
+	}
+	readsPaths := !slices.Contains([]string{"npm", "yarn", "pnpm", "bun", "cargo"}, name) // also a single name
+	for i, w := range args {
+		text := w.text
+		option := "" // whose value is this word
+		if i > 0 && !strings.Contains(args[i-1].text, "=") {
+			option = args[i-1].text
+		}
+		if skipsFiles.MatchString(option) || skipsFiles.MatchString(text) ||
+			name == "go" && writesFile.MatchString(option) {
+			continue
+		}
+		if isOption(w) {
+			_, text, _ = strings.Cut(text, "=")
+			if name == "go" && writesFile.MatchString(w.text) {
+				continue
+			}
+		}
+		if name == "unittest" {
+			text = strings.ReplaceAll(text, ".", "/")
+		}
+		first, _, isPath := strings.Cut(text, "/")
+		if strings.HasPrefix(text, "@") || name == "go" && (text == "all" || isPath && strings.Contains(first, ".") &&
+			strings.Trim(first, ".") != "") || (isPath || readsPaths) && r.isOthers(text) {
+			return w.text
+		}
+	}
+
+	return ""
+}
+
+var (
+	scriptRunners = []string{
+		"npx", "bunx", "jest", "vitest", "eslint", "prettier", "cargo", "npm", "yarn", "pnpm", "bun",
+	}
+	// skipsFiles matches options whose value names files that the program leaves out, or is no file.
+	skipsFiles = lazily(`^(--(exclude|ignore|deselect|ignore-pattern|ignore-path)(=.*)?|-(run|bench|skip|k|m|t))$`)
+	writesFile = lazily(`^--?(o|[a-z]*profile|coverpkg|timeout|benchtime|fuzztime)(=.*)?$`)
+)
+
+// isOthers reports whether a path goes through a hidden directory, or through one with code of others.
+func (r *reader) isOthers(name string) bool {
+	name, _, _ = strings.Cut(name, "::")
+	if r.workspace != nil && r.workspace.Root != "" {
+		if below, is := strings.CutPrefix(name, path.Clean(r.workspace.Root)+"/"); is {
+			name = below
+		}
+	}
+	parts := strings.Split(name, "/")
+	if len(parts) == 1 && !slices.Contains(othersCode, strings.ToLower(parts[0])) {
+		return false
+	}
+
+	return slices.ContainsFunc(parts, func(part string) bool {
+		return strings.Trim(part, ".") != "" && strings.HasPrefix(part, ".") && part != "..." ||
+			slices.Contains(othersCode, strings.ToLower(part))
+	})
 }

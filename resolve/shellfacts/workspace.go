@@ -16,12 +16,18 @@ type Workspace struct {
 	Directory string `json:"directory,omitempty"`
 	// Outside lists paths, as written in the call, that a symbolic link leads out of the workspace.
 	Outside []string `json:"outside,omitempty"`
+	// Sensitive lists paths, as written in the call, that a symbolic link leads to a file with secrets
+	// or settings.
+	Sensitive []string `json:"sensitive,omitempty"`
 	// Foreign is the reason why git would not use the repository of the workspace in Directory. It
 	// is empty if git would.
 	Foreign string `json:"foreign,omitempty"`
 	// Secrets lists files of the workspace that may hold secrets, as paths below Root, as far as the
 	// call may search them. It is nil if the runtime did not look.
 	Secrets []string `json:"secrets,omitzero"`
+	// Incomplete is the reason why Secrets may lack files that a search reads. It is empty if it lacks
+	// none.
+	Incomplete string `json:"incomplete,omitempty"`
 	// Installed lists programs that are installed in the project, so that npx downloads nothing to run
 	// them.
 	Installed []string `json:"installed,omitempty"`
@@ -133,17 +139,17 @@ func (w *Workspace) In(directory string) (in *Workspace, moved bool) {
 	if w.Doubt() != "" {
 		return w, true
 	}
-	moves := *w
+	changed := *w
 	switch {
 	case w.leaves(directory, false):
-		moves.Directory = "/"
+		changed.Directory = "/"
 	case path.IsAbs(directory):
-		moves.Directory = directory
+		changed.Directory = directory
 	default:
-		moves.Directory = path.Join(w.directory(), directory)
+		changed.Directory = path.Join(w.directory(), directory)
 	}
 
-	return &moves, true
+	return &changed, true
 }
 
 // mayBeParent reports whether a pattern may match the name of the parent
@@ -166,16 +172,17 @@ type file struct {
 
 // placed determines which files are outside and which are sensitive.
 func (r *reader) placed(f *Facts) {
-	if r.unplaced == "" && ((r.links || r.brings) && r.shown > 0 || r.links && r.followed > 0) {
+	if r.unplaced == "" && ((r.makesLinks || r.getsFiles) && (r.shown > 0 || len(r.searches) > 0) ||
+		r.makesLinks && r.followed > 0) {
 		r.unplaced = "the line may make a link, and names files that may be behind it"
 	}
 	if r.unplaced != "" {
 		f.WhyFiles = r.unplaced
 		return
 	}
-	outside, sensitive := place(r.files, r.workspace, r.roams)
+	outside, sensitive := place(r.files, r.workspace, r.changesDir)
 	for _, s := range r.searches {
-		sensitive = append(sensitive, s.secrets(r.workspace, r.roams)...)
+		sensitive = append(sensitive, s.secrets(r.workspace, r.changesDir, r.relocates)...)
 	}
 	f.Sensitive = list(sensitive, "\n")
 	if f.WhyFiles = r.workspace.Doubt(); f.WhyFiles == "" {
@@ -189,7 +196,7 @@ func place(files []file, w *Workspace, moved bool) (outside, sensitive []string)
 		if known && w.leaves(f.path, moved) {
 			outside = append(outside, oneLine(f.path))
 		}
-		if !f.named && Sensitive(f.path, f.written) {
+		if (!f.named || f.written) && (Sensitive(f.path, f.written) || known && slices.Contains(w.Sensitive, f.path)) {
 			sensitive = append(sensitive, oneLine(f.path))
 		}
 	}
@@ -235,7 +242,7 @@ func Paths(paths []string, use Use, w *Workspace) Facts {
 		if len(s.dirs) == 0 {
 			s.dirs = []string{"."}
 		}
-		sensitive = append(sensitive, s.secrets(w, false)...)
+		sensitive = append(sensitive, s.secrets(w, false, false)...)
 	}
 	f := Facts{Paths: list(shownPaths, "\n"), Sensitive: list(sensitive, "\n"), WhyFiles: w.Doubt()}
 	f.Why = f.WhyFiles

@@ -241,7 +241,7 @@ func rows() []Meaning {
 			Status: http.StatusInternalServerError,
 			Title:  "the database was tampered with",
 			Err:    store.ErrTampered,
-			Detail: "what stands in the database was not written by this service, so nothing rests on it: its log " +
+			Detail: "what stands in the database was not written by this service, so it is not used: its log " +
 				"says what",
 		},
 		{

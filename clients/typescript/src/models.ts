@@ -1754,6 +1754,10 @@ export interface components {
             outside?: string[];
             /** @description files with secrets, below root, as far as the call may search them; absent if nobody looked */
             secrets?: string[];
+            /** @description why secrets may lack files that the call searches */
+            incomplete?: string;
+            /** @description paths, as the call has them, that a link leads to a file with secrets or settings */
+            sensitive?: string[];
             /** @description programs that npx runs without downloading them */
             installed?: string[];
             /** @description why git would use another repository than that of the workspace */
@@ -2499,7 +2503,7 @@ export interface components {
             };
             content?: never;
         };
-        /** @description `internal`: a fault of the server, which is in its log under the Request-Id. `tampered`: what stands in the database was not written by this service, so nothing rests on it */
+        /** @description `internal`: a fault of the server, which is in its log under the Request-Id. `tampered`: what stands in the database was not written by this service, so it is not used */
         Internal: {
             headers: {
                 [name: string]: unknown;

@@ -63,9 +63,9 @@ func (a Reader) Hook(f HookFlags) (MCP, error) {
 	return cfg, err
 }
 
-// keepPrivate puts the key of the store and the token of the inbox into the configuration directory of
-// the user, where the agent has no business, and not beside the agent's file. A key that an older version
-// made beside the store stays in use.
+// keepPrivate sets the paths of the store's key and of the inbox's token to files in the configuration
+// directory of the user, because the agent works in the directory of its file. If an older version
+// created the key in the directory of the store, that key stays in use.
 func (a Reader) keepPrivate(cfg *MCP) error {
 	store, err := filepath.Abs(cfg.Store)
 	if err != nil || stores.IsURL(cfg.Store) {
@@ -90,8 +90,8 @@ func isFile(name string) bool {
 	return err == nil
 }
 
-// hookDecisions reads the decision configuration, which says what flags
-// would say without it.
+// hookDecisions reads the decision configuration. It returns an error if a flag sets what the
+// configuration sets.
 func (a Reader) hookDecisions(f HookFlags) (chosen *term.Decisions, err error) {
 	err = a.decisions(f.Decisions, &chosen, map[string]bool{
 		"--policies":   len(f.Policies) > 0,

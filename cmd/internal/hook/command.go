@@ -157,7 +157,11 @@ func (a command) decide(ctx context.Context, p *product, f flags, seen *atomic.P
 		native: f.Undeclared == config.Native,
 		defers: f.defers && mayDefer(out.event),
 	}
-	if touched := out.event.touches(f); touched != "" {
+	touched := out.event.touches(f)
+	if touched == "" && out.event.bringsSettings() {
+		touched = "settings of a product, with files that git writes"
+	}
+	if touched != "" {
 		r.insists = "It can touch " + touched + ", which decides what this agent may do."
 	}
 	out.v, err = r.present(ctx)

@@ -15,7 +15,8 @@ import (
 var protectedNames = []string{
 	".claude", ".claude.json", ".codex", ".gemini", ".copilot", ".cursor", ".github/hooks",
 	"claude-code/managed-settings",
-	"managed-settings.json", ".mcp.json", "assent.key", "hook.db", "mcp.token", "mcp.sign-ins",
+	"managed-settings.json", ".mcp.json", "assent.key", "hook.db",
+	"hook.db-wal", "hook.db-shm", "hook.db-journal", "mcp.token", "mcp.sign-ins",
 	"config/assent", ".assent",
 }
 
@@ -24,6 +25,12 @@ var protectedNames = []string{
 func (e *event) touches(f flags) string {
 	files := e.product.settings(f)
 	home, _ := os.UserHomeDir()
+	changes := slices.ContainsFunc(e.names(), func(n string) bool {
+		return slices.Contains(changers, filepath.Base(n)) || n == "-delete"
+	})
+	recursive := slices.ContainsFunc(e.names(), func(n string) bool {
+		return slices.Contains([]string{"chmod", "chown", "chgrp", "clean"}, filepath.Base(n))
+	})
 	for _, text := range e.names() {
 		// Quotes and backslashes would hide a name from this search.
 		plain := strings.ToLower(strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(text))
@@ -42,14 +49,23 @@ func (e *event) touches(f flags) string {
 		case !filepath.IsAbs(at):
 			at = filepath.Join(e.cwd, at)
 		}
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			at = real
+		real := text // below the directory of the call
+		if resolved, err := filepath.EvalSymlinks(at); err == nil {
+			if below, err := filepath.Rel(e.cwd, resolved); err == nil && resolved != filepath.Clean(at) &&
+				e.inDirectory(resolved) {
+				real = below
+			}
+			at = resolved
+		}
+		for _, name := range protectedNames {
+			if real != text && holdsName(strings.ToLower(real), name) {
+				return name
+			}
 		}
 		for _, file := range files {
-			w := resolve.Workspace{Root: filepath.Clean(at)}
-			inside := !(&resolve.Workspace{Root: e.cwd}).Contains(at)
-			if at == file || inside && at != "/" && w.Contains(file) || strings.ContainsAny(text, "*?[") &&
-				globs(at, file) {
+			if at == file || isGlob(text) && globs(at, file, changes || !e.inDirectory(at)) ||
+				at != "/" && (&resolve.Workspace{Root: filepath.Clean(at)}).Contains(file) &&
+					(!e.inDirectory(at) || changes && (filepath.Clean(text) != "." || recursive)) {
 				return file
 			}
 		}
@@ -58,13 +74,22 @@ func (e *event) touches(f flags) string {
 	return ""
 }
 
-// globs reports whether a pattern matches a file or a directory above it.
-func globs(pattern, file string) bool {
+// inDirectory reports whether a path is in the directory of the call.
+func (e *event) inDirectory(at string) bool { return (&resolve.Workspace{Root: e.cwd}).Contains(at) }
+
+// changers are programs that remove, replace or move the directories that they are given.
+var changers = []string{
+	"mv", "rm", "rmdir", "cp", "rsync", "install", "ln", "chmod", "chown", "chgrp", "shred", "unlink", "clean", "tar",
+	"unzip", "truncate", "trash",
+}
+
+// globs reports whether a pattern matches a file or, with above, a directory above it.
+func globs(pattern, file string, above bool) bool {
 	for at := file; ; at = filepath.Dir(at) {
 		if ok, err := filepath.Match(pattern, at); ok || err != nil {
 			return true
 		}
-		if filepath.Dir(at) == at {
+		if !above || filepath.Dir(at) == at {
 			return false
 		}
 	}
@@ -79,8 +104,7 @@ func holdsName(text, name string) bool {
 			break
 		}
 		end := i + len(name)
-		before := i == 0 || name[0] == '.' && !isNameRune(rest[i-1]) || name[0] != '.' && !isNameRune(rest[i-1])
-		if before && (end == len(rest) || !isNameRune(rest[end]) || rest[end] == '.') {
+		if (i == 0 || !isNameRune(rest[i-1])) && (end == len(rest) || !isNameRune(rest[end]) || rest[end] == '.') {
 			return true
 		}
 		rest = rest[i+1:]
@@ -117,6 +141,9 @@ func (p *product) settings(f flags) []string {
 	}
 	if f.Agent != "" && f.Store == "" && len(out) > 0 {
 		out = append(out, filepath.Join(filepath.Dir(out[0]), "hook.db"))
+	}
+	for _, file := range slices.Clone(out) { // what SQLite keeps beside a store
+		out = append(out, file+"-wal", file+"-shm", file+"-journal")
 	}
 	for _, dir := range []string{os.Getenv("XDG_CONFIG_HOME"), filepath.Join(os.Getenv("HOME"), ".config")} {
 		if filepath.IsAbs(dir) {

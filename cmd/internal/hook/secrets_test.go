@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,19 +36,52 @@ func TestSecretsOfAWorkspace(t *testing.T) {
 		{"Glob", `{"pattern":"**/*.go"}`, nil},
 		{"Read", `{"file_path":".env"}`, nil},
 		{"Bash", `{"command":"ls src"}`, nil},
-		{"Bash", `{"command":"cd .. && grep -rn x sub"}`, []string{"sub/.git/config"}},
+		{"Bash", `{"command":"cd .. && grep -rn x sub"}`, all},
 		{"Bash", `{"command":"grep -rn x ` + root + `/s*"}`, all},
 		{"Bash", `{"command":"rg x ../secrets"}`, []string{"secrets/a.txt"}},
 	} {
 		e := &event{call: resolve.Call{Kind: resolve.Tool, Tool: tt.tool, Args: []byte(tt.args)}}
-		if got := e.secrets(w); !slices.Equal(got, tt.want) || (got == nil) != (tt.want == nil) {
+		w.Secrets = nil
+		e.findSecrets(w, root)
+		if got := w.Secrets; !slices.Equal(got, tt.want) || (got == nil) != (tt.want == nil) {
 			t.Errorf("%s %s: %q, want %q", tt.tool, tt.args, got, tt.want)
 		}
 	}
 
 	look := &secretsWalk{root: root, most: 3}
 	must.Do(t, filepath.WalkDir(root, look.visit))
-	if last := look.found[len(look.found)-1]; filepath.Base(last) != "too many files" {
-		t.Errorf("a workspace with too many files: %q", look.found)
+	if look.incomplete == "" {
+		t.Errorf("a workspace with too many files: %+v", look)
+	}
+}
+
+// TestInstalledPrograms checks which programs for npx count as installed: those in node_modules of the
+// directory of the call, or of one above it in the workspace.
+func TestInstalledPrograms(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "work")
+	for _, name := range []string{
+		"node_modules/.bin/tsc", "web/node_modules/.bin/jest", "lib/x", "../node_modules/.bin/evil",
+	} {
+		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(root, name), nil, 0o600))
+	}
+	for _, tt := range []struct {
+		directory, line string
+		want            []string
+	}{
+		{"", "npx tsc --noEmit", []string{"tsc"}},
+		{"web", "npx jest && npx tsc", []string{"jest", "tsc"}},
+		{"web", "bunx 'jest'", []string{"jest"}},
+		{"lib", "npx jest", nil},
+		{"", "npx evil", nil},
+		{"", "npx ../node_modules/.bin/evil", nil},
+		{"", "npx web/node_modules/.bin/jest", nil},
+		{"", "tsc", nil},
+	} {
+		e := &event{call: resolve.Call{Args: must.Get(json.Marshal(map[string]string{"command": tt.line}))(t)}}
+		w := &resolve.Workspace{Root: root, Directory: filepath.Join(root, tt.directory)}
+		if got := e.installed(w); !slices.Equal(got, tt.want) {
+			t.Errorf("%q %s: %q, want %q", tt.directory, tt.line, got, tt.want)
+		}
 	}
 }

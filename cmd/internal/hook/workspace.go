@@ -45,7 +45,9 @@ func (e *event) workspace() *resolve.Workspace {
 	}
 	w.Outside = leaving(e.names(), w, real)
 	w.Foreign = foreign(w)
-	w.Secrets, w.Installed = e.secrets(w), e.installed(w)
+	w.Sensitive = linked(e.names(), w, real)
+	e.findSecrets(w, real)
+	w.Installed = e.installed(w)
 
 	return w
 }
@@ -100,6 +102,30 @@ func (e *event) names() []string {
 	return e.named
 }
 
+// lines returns the strings of a call that may be command lines.
+func (e *event) lines() []string {
+	var args map[string]any
+	if json.Unmarshal(e.call.Args, &args) != nil {
+		return nil // the call is denied
+	}
+	var out []string
+	for _, name := range []string{"command", "cmd", "script", "input"} {
+		switch v := args[name].(type) {
+		case string:
+			out = append(out, v)
+		case []any:
+			var words []string
+			for _, one := range v {
+				text, _ := one.(string)
+				words = append(words, text)
+			}
+			out = append(append(out, words...), strings.Join(words, " "))
+		}
+	}
+
+	return out
+}
+
 // mostBases limits the directories from which names are looked up.
 const mostBases = 40
 
@@ -112,7 +138,24 @@ func leaving(names []string, w *resolve.Workspace, real string) []string {
 		return names // too many to look up
 	}
 	moves := slices.ContainsFunc(names, func(n string) bool { return slices.Contains(movers, filepath.Base(n)) })
-	bases := []string{w.Directory, w.Root}
+	bases, ok := startsOf(names, w)
+	if !ok {
+		return names
+	}
+	var out []string
+	for _, n := range names {
+		if slices.ContainsFunc(ends(n, moves), func(end string) bool { return leaves(end, bases, w, real) }) {
+			out = append(out, n)
+		}
+	}
+
+	return out
+}
+
+// startsOf returns the directories from which the names of a call may start. It returns false if there
+// are too many.
+func startsOf(names []string, w *resolve.Workspace) (bases []string, ok bool) {
+	bases = []string{w.Directory, w.Root}
 	for i := 0; i < len(bases); i++ {
 		for _, n := range names {
 			at := filepath.Join(bases[i], n)
@@ -124,13 +167,64 @@ func leaving(names []string, w *resolve.Workspace, real string) []string {
 			}
 		}
 		if len(bases) > mostBases {
-			return names
+			return nil, false
 		}
+	}
+
+	return bases, true
+}
+
+// linked returns the names that a symbolic link leads to a file of the workspace with secrets or
+// settings.
+func linked(names []string, w *resolve.Workspace, real string) []string {
+	if len(names) > mostNames {
+		return nil // the names are outside then
+	}
+	moves := slices.ContainsFunc(names, func(n string) bool { return slices.Contains(movers, filepath.Base(n)) })
+	bases, ok := startsOf(names, w)
+	if !ok {
+		return nil
+	}
+	isSecret := func(to, name string) bool {
+		below, err := filepath.Rel(real, to)
+		return err == nil && (shellfacts.Sensitive(below, false) ||
+			shellfacts.Sensitive(filepath.Dir(below), true) && !shellfacts.Sensitive(name, true))
 	}
 	var out []string
 	for _, n := range names {
-		if slices.ContainsFunc(ends(n, moves), func(end string) bool { return leaves(end, bases, w, real) }) {
+		if slices.ContainsFunc(bases, func(base string) bool {
+			return slices.ContainsFunc(ends(n, moves), func(end string) bool {
+				return slices.ContainsFunc(targets(base, end), func(to string) bool { return isSecret(to, n) })
+			})
+		}) {
 			out = append(out, n)
+		}
+	}
+
+	return out
+}
+
+// targets returns the paths to which symbolic links lead a name, or the names that a pattern matches.
+func targets(base, name string) []string {
+	at := name
+	if !filepath.IsAbs(name) {
+		at = filepath.Join(base, name)
+	}
+	found := []string{at}
+	if isGlob(at) {
+		found, _ = filepath.Glob(at)
+	}
+	var out []string
+	for _, f := range found {
+		// The last part may not be there yet.
+		up, rest := f, ""
+		for ; up != filepath.Dir(up); up, rest = filepath.Dir(up), filepath.Join(filepath.Base(up), rest) {
+			if resolved, err := filepath.EvalSymlinks(up); err == nil {
+				if to := filepath.Join(resolved, rest); to != f {
+					out = append(out, to)
+				}
+				break
+			}
 		}
 	}
 

@@ -231,6 +231,11 @@ class Workspace(BaseModel):
             description="files with secrets, below root, as far as the call may search them; absent if nobody looked"
         ),
     ] = None
+    incomplete: Annotated[str | None, Field(description="why secrets may lack files that the call searches")] = None
+    sensitive: Annotated[
+        list[str] | None,
+        Field(description="paths, as the call has them, that a link leads to a file with secrets or settings"),
+    ] = None
     installed: Annotated[list[str] | None, Field(description="programs that npx runs without downloading them")] = None
     foreign: Annotated[
         str | None, Field(description="why git would use another repository than that of the workspace")
