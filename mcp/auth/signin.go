@@ -31,7 +31,9 @@ type SignInConfig struct {
 	File string // where the tokens are kept; only its owner may read it
 	// Headers are sent with the request by which a sign-in asks the server for its metadata.
 	Headers map[string]string
-	Issuer  string // of the tokens; "": the first one that the server names
+	// Issuer of the tokens. If it is empty, it is the first one that the server names, and Secret
+	// must be nil: the secret would be sent to any issuer that the server names.
+	Issuer string
 	// ID is the client that was registered at the issuer, with its Secret if it has one. If ID is
 	// empty, each sign-in registers a client (RFC 7591).
 	ID       string
@@ -66,6 +68,9 @@ func NewSignIn(cfg SignInConfig) (*SignIn, error) {
 	g := guard.Guard{Allow: cfg.Networks, TLS: cfg.TLS, Connect: 5 * time.Second}.Naming(server)
 	if _, err := g.CheckURL(cfg.URL); err != nil {
 		return nil, err
+	}
+	if cfg.Secret != nil && cfg.Issuer == "" {
+		return nil, errors.New("issuer: it must be set if the client has a secret")
 	}
 	if cfg.Issuer != "" {
 		issuer, err := url.Parse(cfg.Issuer)

@@ -456,6 +456,7 @@ func TestSignInsThatCanNotWork(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []auth.SignInConfig{
 		{}, {URL: "http://a.example/mcp"}, {URL: "https://10.0.0.1:x/mcp"}, {URL: "https://a.example", Issuer: "://"},
+		{URL: "https://a.example", ID: "a", Secret: func() (string, error) { return "hush", nil }},
 	} {
 		if _, err := auth.NewSignIn(cfg); err == nil {
 			t.Errorf("%+v is accepted", cfg)
