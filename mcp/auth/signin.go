@@ -150,9 +150,6 @@ func (s *SignIn) renew(ctx context.Context, refused string) (token string, err e
 // refresh replaces the tokens. The error wraps ErrSignIn if the issuer doesn't take the refresh
 // token any more.
 func (s *SignIn) refresh(ctx context.Context, kept *signedIn) error {
-	if s.cfg.ID != "" && s.cfg.ID != kept.Client {
-		return fmt.Errorf("%w: the sign-in was made with another client_id", ErrSignIn)
-	}
 	secret, err := s.secretOf(kept)
 	if err != nil {
 		return err

@@ -87,7 +87,7 @@ func (k *signedIn) take(t *oauth2.Token, now time.Time) error {
 func (k *signedIn) end(why string) { k.Access, k.Refresh, k.Ended = "", "", why }
 
 // read reads the file. It returns an error that wraps ErrSignIn if others may read the file, or if
-// it is about another server. If there is no file, the error wraps fs.ErrNotExist.
+// it is about another server, issuer or client than the configuration. If there is no file, the error wraps fs.ErrNotExist.
 func (s *SignIn) read() (*signedIn, error) {
 	kept, err := readSignIn(s.cfg.File)
 	switch {
@@ -99,6 +99,8 @@ func (s *SignIn) read() (*signedIn, error) {
 		return nil, fmt.Errorf("%w: the last sign-in was for another address", ErrSignIn)
 	case s.cfg.Issuer != "" && !sameIssuer(s.cfg.Issuer, kept.Issuer):
 		return nil, fmt.Errorf("%w: the last sign-in was at another issuer", ErrSignIn)
+	case s.cfg.ID != "" && s.cfg.ID != kept.Client:
+		return nil, fmt.Errorf("%w: the last sign-in was made with another client_id", ErrSignIn)
 	}
 	return kept, nil
 }

@@ -420,7 +420,8 @@ func TestFilesOfSignInsThatAreRefused(t *testing.T) {
 
 	for name, change := range map[string]func(*auth.SignInConfig){
 		"another issuer": func(c *auth.SignInConfig) { c.Issuer = "https://login.example" },
-		"another client": func(c *auth.SignInConfig) {
+		"another client": func(c *auth.SignInConfig) { c.ID = "other" },
+		"another client, later": func(c *auth.SignInConfig) {
 			c.ID = "other"
 			c.Now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 		},
@@ -431,6 +432,7 @@ func TestFilesOfSignInsThatAreRefused(t *testing.T) {
 		if _, err := other.Token(t.Context(), ""); !errors.Is(err, auth.ErrSignIn) {
 			t.Errorf("%s: %v", name, err)
 		}
+		openSite(t, s, must.Get(in.Token(t.Context(), ""))(t)) // the tokens of the right one are kept
 	}
 }
 
