@@ -118,6 +118,9 @@ func (s *SignIn) Token(ctx context.Context, refused string) (string, error) {
 // one requests another, and the others read it.
 func (s *SignIn) renew(ctx context.Context, refused string) (token string, err error) {
 	unlock, err := filelock.Lock(ctx, s.cfg.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
 	if err != nil {
 		return "", fmt.Errorf("the sign-in %s: %w", s.cfg.File, err)
 	}
@@ -125,6 +128,8 @@ func (s *SignIn) renew(ctx context.Context, refused string) (token string, err e
 	kept, err := s.read()
 	now := s.cfg.Now()
 	switch {
+	case errors.Is(err, fs.ErrNotExist): // the person has signed out since Token read the file
+		return "", nil
 	case err != nil:
 		return "", err
 	case kept.usable(now, refused):

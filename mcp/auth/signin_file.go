@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -159,9 +160,18 @@ func (s *SignIn) Version() string {
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), info.Mode())
 }
 
-// Forget removes the tokens. It reports whether there were any.
-func (s *SignIn) Forget() (bool, error) {
-	err := os.Remove(s.cfg.File)
+// Forget removes the tokens. It reports whether there were any. It waits until ctx ends for a
+// renewal, which would write new tokens otherwise.
+func (s *SignIn) Forget(ctx context.Context) (had bool, err error) {
+	unlock, err := filelock.Lock(ctx, s.cfg.File)
+	if errors.Is(err, fs.ErrNotExist) { // nobody has signed in yet: there is no directory
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	err = os.Remove(s.cfg.File)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

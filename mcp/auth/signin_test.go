@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/auth"
 	"github.com/assent-dev/assent/mcp/auth/authtest"
 )
@@ -97,7 +98,7 @@ func TestAPersonSignsIn(t *testing.T) {
 			if info.Mode().Perm() != 0o600 || in.Version() == before || result.Issuer != s.URL {
 				t.Errorf("mode %v, version %q, issuer %q", info.Mode(), in.Version(), result.Issuer)
 			}
-			if gone, err := in.Forget(); !gone || err != nil {
+			if gone, err := in.Forget(t.Context()); !gone || err != nil {
 				t.Errorf("forget: %v, %v", gone, err)
 			}
 			if token, err := in.Token(t.Context(), ""); token != "" || err != nil {
@@ -165,6 +166,58 @@ func TestTokensAreRenewedOnce(t *testing.T) {
 	}
 	at.forward(time.Minute)
 	openSite(t, s, must.Get(other.Token(t.Context(), second))(t))
+}
+
+// watched is a context that calls before when somebody waits for its end.
+type watched struct {
+	context.Context
+	before func()
+}
+
+func (w watched) Done() <-chan struct{} {
+	w.before()
+	return w.Context.Done()
+}
+
+// TestSigningOutEndsRenewals: a renewal that has begun doesn't write the tokens back.
+func TestSigningOutEndsRenewals(t *testing.T) {
+	t.Parallel()
+	s := authtest.NewSite(t)
+	in, at, cfg := signInAt(t, s, nil)
+	signedIn(t, in)
+	at.forward(2 * time.Hour)
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	s.Set(func() {
+		s.Tokens = func(map[string]any) {
+			close(asked)
+			<-goOn
+		}
+	})
+	answer := sync.OnceFunc(func() { close(goOn) })
+	var renewal sync.WaitGroup
+	renewal.Go(func() {
+		if _, err := in.Token(t.Context(), ""); err != nil {
+			t.Errorf("the renewal: %v", err)
+		}
+	})
+	testwait.Receive(t, "the renewal", asked)
+	// The issuer answers when Forget waits for the renewal, or has ended.
+	had, err := must.Get(auth.NewSignIn(cfg))(t).Forget(watched{t.Context(), answer})
+	answer()
+	renewal.Wait()
+	if !had || err != nil || in.Version() != "" {
+		t.Errorf("%v, %v, and the file is %s", had, err, in.Version())
+	}
+
+	s.Set(func() { s.Tokens = nil })
+	signedIn(t, in)
+	cfg.Now = func() time.Time { // it is called after the file was read, and before it is locked
+		_ = os.Remove(cfg.File)
+		return time.Now().Add(48 * time.Hour)
+	}
+	if token, err := must.Get(auth.NewSignIn(cfg))(t).Token(t.Context(), ""); token != "" || err != nil {
+		t.Errorf("after the person has signed out: %q, %v", token, err)
+	}
 }
 
 // TestASignInEnds: only a person can help then, and the issuer isn't asked again. Trouble of the
