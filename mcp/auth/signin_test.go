@@ -433,6 +433,40 @@ func TestStrangersCanNotAnswer(t *testing.T) {
 	must.Do(t, next.Close())
 }
 
+// TestAnswersAtTheLastMoment: the time ends while the code is exchanged for tokens. They are stored,
+// so Wait must not report that nobody signed in.
+func TestAnswersAtTheLastMoment(t *testing.T) {
+	t.Parallel()
+	s := authtest.NewSite(t)
+	in, _, _ := signInAt(t, s, nil)
+	a := must.Get(in.Begin(t.Context(), nil, 0))(t)
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	s.Set(func() {
+		s.Tokens = func(map[string]any) {
+			close(asked)
+			<-goOn
+		}
+	})
+	var browser sync.WaitGroup
+	browser.Go(func() {
+		resp, err := http.Get(a.Link)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = resp.Body.Close()
+	})
+	testwait.Receive(t, "the exchange", asked)
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	result, err := a.Wait(watched{ended, sync.OnceFunc(func() { close(goOn) })})
+	browser.Wait()
+	must.Do(t, a.Close())
+	if err != nil || result.Issuer != s.URL || in.Version() == "" {
+		t.Errorf("%+v, %v, and the file is %q", result, err, in.Version())
+	}
+}
+
 // TestFilesOfSignInsThatAreRefused: their tokens are not used, and another sign-in replaces them.
 func TestFilesOfSignInsThatAreRefused(t *testing.T) {
 	t.Parallel()
