@@ -88,7 +88,8 @@ func (k *signedIn) take(t *oauth2.Token, now time.Time) error {
 func (k *signedIn) end(why string) { k.Access, k.Refresh, k.Ended = "", "", why }
 
 // read reads the file. It returns an error that wraps ErrSignIn if others may read the file, or if
-// it is about another server, issuer or client than the configuration. If there is no file, the error wraps fs.ErrNotExist.
+// it is about another server, issuer or client than the configuration. If there is no file, the
+// error wraps fs.ErrNotExist.
 func (s *SignIn) read() (*signedIn, error) {
 	kept, err := readSignIn(s.cfg.File)
 	switch {
