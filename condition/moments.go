@@ -79,7 +79,8 @@ func (q *question) impossibleTimes() []box {
 				for n := range 8 {
 					in := []bool{both[n&1], both[n>>1&1], both[n>>2]}
 					if reached(three[:2], in[:2]) && reached(three[1:], in[1:]) && !reached(three, in) {
-						out = append(out, box{{at[i], only(atomOf(in[0]))}, {at[j], only(atomOf(in[1]))}, {at[k], only(atomOf(in[2]))}})
+						b := box{{at[i], only(atomOf(in[0]))}, {at[j], only(atomOf(in[1]))}}
+						out = append(out, append(b, side{at[k], only(atomOf(in[2]))}))
 					}
 				}
 			}
