@@ -176,7 +176,7 @@ func (s *momentSearch) clocks(from, to int) bool {
 			if end.IsZero() {
 				break
 			}
-			if !end.After(at) { // so it is in the last hours of leap years
+			if end.Compare(at) <= 0 { // so it is in the last hours of leap years
 				at = at.AddDate(0, 0, 1)
 				continue
 			}
