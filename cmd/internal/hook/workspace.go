@@ -104,23 +104,21 @@ func (e *event) names() []string {
 
 // lines returns the strings of a call that may be command lines.
 func (e *event) lines() []string {
-	var args map[string]any
+	var args map[string]json.RawMessage
 	if json.Unmarshal(e.call.Args, &args) != nil {
 		return nil // the call is denied
 	}
 	var out []string
 	for _, name := range []string{"command", "cmd", "script", "input"} {
-		switch v := args[name].(type) {
-		case string:
-			out = append(out, v)
-		case []any:
-			var words []string
-			for _, one := range v {
-				text, _ := one.(string)
-				words = append(words, text)
-			}
-			out = append(append(out, words...), strings.Join(words, " "))
+		var line string
+		if json.Unmarshal(args[name], &line) == nil {
+			out = append(out, line)
+			continue
 		}
+		var words []string
+		_ = json.Unmarshal(args[name], &words) // what is no text stays empty
+		words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
+		out = append(append(out, words...), strings.Join(words, " "))
 	}
 
 	return out
