@@ -122,10 +122,10 @@ func Moment(doc value.Value) (at time.Time, given, ok bool) {
 	return at, true, ok
 }
 
-// momentOf looks for a moment that is in some windows and not in others. Whether it is in one changes
-// only where an interval or a day begins or ends, and where clocks change. So it tries these moments
-// on the days of one week, on those around each date that a window names, and on those after each
-// change of clocks that is not like an earlier one.
+// momentOf finds a moment that is in some windows and outside of others. The answer for a window
+// changes only where an interval or a day begins or ends, and where clocks change. So momentOf tries
+// these moments on the days of one week, around each date that a window names, and after each kind of
+// change of clocks.
 func momentOf(windows []*Window, in []bool) (time.Time, bool) {
 	s := momentSearch{
 		windows: windows,

@@ -160,6 +160,10 @@ grep -rn --exclude-dir=deep --include='*.key' --exclude=x TOKEN lib
 grep -rn -e --include=*.go -e TOKEN web
 grep -rn TOKEN -- --include=*.go web
 grep -rn --include='[!x]env' TOKEN web
+grep -rn --include='\.env' TOKEN web
+grep -rn --include='.e\nv' TOKEN web
+rg -g '\.env' TOKEN web
+grep -rn --exclude='\.env' TOKEN web
 rg -e -g*.go lib
 # commands of git that write files of another commit
 git switch -c x evil
