@@ -408,7 +408,7 @@ func checkAnswer(binding, person, channel, token, reason string) error {
 // The limits for the edits of one request. Each edit stores the whole call.
 const (
 	mostEdits  = 50
-	mostEdited = 12 << 20 // bytes of all revisions' arguments
+	mostEdited = 6 << 20 // bytes of all revisions' arguments
 )
 
 // bytes returns the total size of the arguments in all revisions.

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -211,8 +212,11 @@ func safeText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func digestOf(parts ...string) string {
 	h := sha256.New()
+	w := bufio.NewWriter(h) // copies a long text in pieces; a hash reports no errors
 	for _, p := range parts {
-		h.Write([]byte(prefixed(p)))
+		fmt.Fprintf(w, "%d:", len(p))
+		w.WriteString(p)
 	}
+	w.Flush()
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -165,7 +165,7 @@ func TestBytesRecordedInAnHourEnd(t *testing.T) {
 func TestEditsOfOneRequestEnd(t *testing.T) {
 	h := newHarness(t)
 	text := func(n int) string {
-		return fmt.Sprintf(`{"amount":%d,"text":"%s"}`, n, strings.Repeat("x", 3<<20))
+		return fmt.Sprintf(`{"amount":%d,"text":"%s"}`, n, strings.Repeat("x", 3<<19))
 	}
 	out, err := h.wants("one", "trade", text(0))
 	must(t, err)

@@ -59,7 +59,7 @@ func TestOpenKeepsTheExactText(t *testing.T) {
 	h := newHarness(t)
 	for _, args := range []string{
 		`{ "b" : 1.50, "a":"\u0000é" }`,
-		`{"x":"` + strings.Repeat("x", 4<<20-9) + `"}`,
+		`{"x":"` + strings.Repeat("x", 2<<20-9) + `"}`,
 		`[]`,
 		`"\ud83d\ude00"`,
 	} {

@@ -445,7 +445,7 @@ func TestBodies(t *testing.T) {
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":1}`)
 	const open = "/v1/agents/desk/requests"
-	big := `{"call":{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 3<<20) + `"}}}`
+	big := `{"call":{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 2<<20) + `"}}}`
 	for _, c := range []struct {
 		name, path, body string
 		headers          []string

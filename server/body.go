@@ -22,12 +22,12 @@ import (
 // no body.
 type bodySize int64
 
-// Limits of bodies. Arguments alone may have 4 MiB (value.Limits); the rest of the body may
+// Limits of bodies. Arguments alone may have 2 MiB (value.Limits); the rest of the body may
 // have as much as any other body.
 const (
 	noBody    bodySize = 0
 	smallBody bodySize = 1 << 20
-	callBody  bodySize = 5 << 20
+	callBody  bodySize = 3 << 20
 )
 
 // timed is a body that must be read by a deadline. Its end clears the deadline; otherwise

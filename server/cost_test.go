@@ -47,7 +47,7 @@ func hostileContexts() map[string]string {
 // and 64 MB, even if it is refused. Each kind of request is also answered successfully
 // once, so that the others are not merely refused for their envelope.
 func TestARequestCostsLittle(t *testing.T) {
-	const n = 2000 << 10
+	const n = 2047 << 10 // nearly the largest arguments
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	tool := func(args string) string { return `{"kind":"tool","tool":"trade","args":` + args + `}` }

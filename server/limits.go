@@ -20,7 +20,7 @@ import (
 // real allocations.
 const (
 	exchangeWeight = 128 << 10
-	byteWeight     = 16  // for each byte of a body or of a stored request
+	byteWeight     = 24  // for each byte of a body or of a stored request
 	valueWeight    = 480 // for each JSON value of a call
 )
 
@@ -250,7 +250,7 @@ func (x *exchange) roomFor(id string) error {
 
 // mostWeighed is the largest body that any handler reads. A handler refuses a larger one by
 // its length.
-const mostWeighed = int64(callBody)
+const mostWeighed = int64(5 << 20)
 
 // Metered makes the bodies of a handler outside of the API take memory like others. The
 // client is known only by its address here.

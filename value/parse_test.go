@@ -144,9 +144,9 @@ func TestLimits(t *testing.T) {
 			`"` + strings.Repeat("x", 50_000_000) + `"`,
 			Limits{},
 			TooLarge,
-			"line 1, column 4194305: 50000002 bytes, at most 4194304 are read",
+			"line 1, column 2097153: 50000002 bytes, at most 2097152 are read",
 		},
-		{"4 MB", `"` + strings.Repeat("x", 4_000_000) + `"`, Limits{}, "", ""},
+		{"2 MB", `"` + strings.Repeat("x", 2_000_000) + `"`, Limits{}, "", ""},
 		{"values at the limit", "[" + strings.Repeat("1,", 4094) + "1]", Limits{MaxBytes: 10_000}, "", ""},
 		{
 			"values over it",
@@ -156,11 +156,11 @@ func TestLimits(t *testing.T) {
 			"line 1, column 1: 4097 values, at most 4096 are read",
 		},
 		{
-			"2 million values",
-			"[" + strings.Repeat("1,", 2_000_000) + "1]",
+			"1 million values",
+			"[" + strings.Repeat("1,", 1_000_000) + "1]",
 			Limits{},
 			TooLarge,
-			"line 1, column 1: 2000002 values, at most 524288 are read",
+			"line 1, column 1: 1000002 values, at most 262144 are read",
 		},
 	} {
 		_, parseErr := Parse([]byte(tt.src), tt.lim)

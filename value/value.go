@@ -76,7 +76,7 @@ type Limits struct {
 }
 
 const (
-	defaultMaxBytes = 4 << 20
+	defaultMaxBytes = 2 << 20
 	defaultMaxDepth = 128
 
 	// Upper bounds for callers: offsets have 31 bits, and the scanner is recursive.
@@ -84,7 +84,7 @@ const (
 	ceilingDepth = 10_000
 )
 
-// DefaultLimits returns 4 MiB and 128 levels. Higher limits are reduced to 1 GiB and 10,000
+// DefaultLimits returns 2 MiB and 128 levels. Higher limits are reduced to 1 GiB and 10,000
 // levels.
 func DefaultLimits() Limits { return Limits{MaxBytes: defaultMaxBytes, MaxDepth: defaultMaxDepth} }
 

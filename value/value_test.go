@@ -407,7 +407,7 @@ func TestKindString(t *testing.T) {
 }
 
 func TestLimitsDefaults(t *testing.T) {
-	if got := (Limits{}).orDefault(); got != DefaultLimits().orDefault() || got.MaxValues != 1<<19 {
+	if got := (Limits{}).orDefault(); got != DefaultLimits().orDefault() || got.MaxValues != 1<<18 {
 		t.Errorf("zero: %+v", got)
 	}
 	if got := (Limits{MaxBytes: 100, MaxValues: 7}).orDefault(); got.MaxValues != 7 {

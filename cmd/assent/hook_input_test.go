@@ -42,7 +42,7 @@ func TestHookReadsLargeInputs(t *testing.T) {
 		says      string
 	}{
 		{3, "Not run yet. People are still asked"},
-		{10, "10485774 bytes, at most 4194304 are read"},
+		{10, "10485774 bytes, at most 2097152 are read"},
 		{17, "the hook document is larger than 16 MiB"},
 	} {
 		cmd, peak := testfiles.Peak(t, "assent", append([]string{"hook", "claude-code"}, flags...)...)

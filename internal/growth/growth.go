@@ -124,8 +124,8 @@ func within(t testing.TB, of clock, cpu time.Duration, bytes uint64, work func()
 	t.Errorf("%v of a CPU and %d bytes, want at most %v and %d", took, made, cpu, bytes)
 }
 
-// Footprint returns how much the heap grows by if it is collected often. Free memory that was not
-// returned to the system counts, so what was freed at the end of the work is included.
+// Footprint returns how much the resident memory grows by at most if the heap is collected often. Where
+// the system does not measure that, it is what the heap has grown by at the end, with what was freed.
 func Footprint(work func()) uint64 { return footprint(10, math.MaxInt64>>1, work) }
 
 // footprint is Footprint with a percentage for the garbage collector and a soft memory limit, so that
@@ -136,8 +136,14 @@ func footprint(percent int, limit uint64, work func()) uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(m.Sys - m.HeapReleased + limit)))
-	before := held()
-	work()
+	before, ran := held(), false
+	grown, known := residentPeak(func() { ran = true; work() })
+	if known {
+		return grown
+	}
+	if !ran {
+		work()
+	}
 	return max(held(), before) - before
 }
 

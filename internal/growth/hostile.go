@@ -29,6 +29,7 @@ func HostileJSON(n int) map[string]string {
 		"a long exponent":   `{"a":1e` + each("9") + "}",
 		"escapes":           `{"a":"` + each(`\u202e`) + `"}`,
 		"quotes":            `{"a":"` + each(`\"`) + `"}`,
+		"angle brackets":    `{"a":"` + each("<") + `"}`,
 		"look-alikes":       `{"a":"` + each("аa ") + `"}`,
 		"marks":             `{"a":"a` + each("\u0301") + `"}`,
 		"a name":            `{"` + each("a") + `":1}`,

@@ -199,7 +199,7 @@ func TestNobodyDrawsForWhoLeft(t *testing.T) {
 // BenchmarkShow draws the largest call that a page shows in full, and the largest possible call.
 func BenchmarkShow(b *testing.B) {
 	for name, unit := range map[string]string{"plain": "x", "quotes": `\"`, "look-alikes": "а "} {
-		for _, size := range []int{approvable - 100, 4<<20 - 100} {
+		for _, size := range []int{approvable - 100, 2<<20 - 100} {
 			text := `{"a":"` + strings.Repeat(unit, size/len(unit)) + `"}`
 			b.Run(fmt.Sprintf("%s/%d", name, len(text)), func(b *testing.B) {
 				for b.Loop() {

@@ -24,7 +24,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// TestTheLargestCallGetsItsPage: the page of a call of 4 MiB says that it can't be approved here;
+// TestTheLargestCallGetsItsPage: the page of a call of 2 MiB says that it can't be approved here;
 // calls below the limit are shown in full and can be approved.
 func TestTheLargestCallGetsItsPage(t *testing.T) {
 	h := open(t)
@@ -33,9 +33,9 @@ func TestTheLargestCallGetsItsPage(t *testing.T) {
 		args string
 		says string
 	}{
-		"4 MiB of quotes":      {quotes(4<<20 - 100), "Too large to approve here."},
-		"4 MiB of look-alikes": {`{"a":"` + strings.Repeat("а ", (4<<20-100)/3) + `"}`, "Too large to approve here."},
-		"4 MiB of members": {`{"p":"` + strings.Repeat("p", 3<<20) + `",` + members(40_000) + `"z":1}`,
+		"2 MiB of quotes":      {quotes(2<<20 - 100), "Too large to approve here."},
+		"2 MiB of look-alikes": {`{"a":"` + strings.Repeat("а ", (2<<20-100)/3) + `"}`, "Too large to approve here."},
+		"2 MiB of members": {`{"p":"` + strings.Repeat("p", 1<<20) + `",` + members(40_000) + `"z":1}`,
 			"Too large to approve here."},
 		"1 MiB of quotes": {quotes(1<<20 - 100), "Everything is shown."},
 		"1 MiB of look-alikes": {`{"a":"` + strings.Repeat("а ", (1<<20-100)/3) + `"}`,
@@ -112,7 +112,7 @@ func TestListsDoNotLookThroughEverything(t *testing.T) {
 		ids = append(ids, h.ask(tool("big", fmt.Sprintf(`{"n":%d,"a":"%s"}`, i, strings.Repeat("а ", 80_000)))).ID)
 	}
 
-	large := h.ask(tool("big", `{"a":"`+strings.Repeat(`\"`, 2_000_000)+`"}`))
+	large := h.ask(tool("big", `{"a":"`+strings.Repeat(`\"`, 1_000_000)+`"}`))
 	p := h.browser("alice").get("/?tab=open")
 	if len(p.body) > 500_000 {
 		t.Errorf("the queue has %d bytes", len(p.body))

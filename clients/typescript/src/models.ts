@@ -2441,7 +2441,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `too_large`: a body over 1 MiB, or over 5 MiB where it carries a call or arguments */
+        /** @description `too_large`: a body over 1 MiB, or over 3 MiB where it carries a call or arguments */
         TooLarge: {
             headers: {
                 [name: string]: unknown;

@@ -1,13 +1,13 @@
 package sqlstore
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -404,7 +404,7 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 // Insert adds a new request. If its version is 0, it becomes 1.
 func (t *tx) Insert(r *approval.Request) {
 	r.Version = max(r.Version, 1)
-	body, err := json.Marshal(r)
+	body, err := jsonmsg.Marshal(r)
 	if err != nil {
 		t.err = fmt.Errorf("insert request %q: %w", r.ID, err)
 		return
@@ -419,7 +419,7 @@ func (t *tx) Insert(r *approval.Request) {
 func (t *tx) Save(r *approval.Request) {
 	old := r.Version
 	r.Version++
-	body, err := json.Marshal(r)
+	body, err := jsonmsg.Marshal(r)
 	if err != nil {
 		t.err = fmt.Errorf("save request %q: %w", r.ID, err)
 		return
@@ -438,7 +438,7 @@ func (t *tx) Save(r *approval.Request) {
 // SaveGrant inserts a grant, or replaces one that this update has read.
 func (t *tx) SaveGrant(g *approval.Grant) {
 	t.wroteGrant = true
-	body, err := json.Marshal(g)
+	body, err := jsonmsg.Marshal(g)
 	if err != nil {
 		t.err = fmt.Errorf("save grant %q: %w", g.ID, err)
 		return
