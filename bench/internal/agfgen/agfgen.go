@@ -72,7 +72,7 @@ metadata:
     type: object
     properties:
       request: {type: string, description: "What is wanted, in plain words"}
-      risk_level: {type: string, enum: [low, medium, high]}
+      risk_level: {type: string, enum: [low, medium, high, critical]}
     required: [request]
   output:
     type: object
