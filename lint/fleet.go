@@ -3,7 +3,6 @@ package lint
 import (
 	"slices"
 
-	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/schema"
@@ -29,8 +28,8 @@ func NewFleet(subjects []*Subject) *Fleet {
 type Subject struct {
 	Metadata schema.Metadata
 	File     string
-	Input    *yamldoc.Node // what its interface declares
-	Nested   bool          // it has sub-agents in files, whose calls carry other inputs
+	Input    map[string][]string // the texts that its interface lists, see InputValues
+	Nested   bool                // it has sub-agents in files, whose calls carry other inputs
 	hosts    []host
 	refs     []string
 	servers  []string // aliases of MCP servers
@@ -83,7 +82,7 @@ func NewSubject(file string, src []byte, files *Files, catalogs Catalogs) *Subje
 	s := &Subject{
 		Metadata: agent.Metadata,
 		File:     file,
-		Input:    agent.Interface.Input,
+		Input:    InputValues(agent.Interface.Input),
 		Nested:   agent.HasFileAgents(),
 		catalogs: catalogs,
 	}

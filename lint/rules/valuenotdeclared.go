@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/value"
 )
@@ -14,17 +13,20 @@ import (
 // valueNotDeclared reports tests of the agent's input for values that the interface doesn't
 // list.
 func valueNotDeclared(p *lint.Pass) {
+	var known map[string][]string
 	for c, m := range p.Matchers() {
 		if c.Use == condition.ToolArgs || c.Use == condition.SkillArgs {
 			continue
 		}
-		known := declaredValues(p.Agent.Interface.Input, m.Key)
 		if known == nil {
+			known = lint.InputValues(p.Agent.Interface.Input)
+		}
+		if known[m.Key] == nil {
 			continue
 		}
 		for i := range m.Tests {
 			if t := &m.Tests[i]; compares(t) {
-				judgeValueNotDeclared(p, m, t, known)
+				judgeValueNotDeclared(p, m, t, known[m.Key])
 			}
 		}
 	}
@@ -41,7 +43,7 @@ func valueNotDeclaredByAgents(p *lint.Pass) {
 		var known []string
 		listed := len(agents) > 0
 		for _, a := range agents {
-			values := declaredValues(a.Input, m.Key)
+			values := a.Input[m.Key]
 			listed = listed && values != nil && !a.Nested
 			known = append(known, values...)
 		}
@@ -66,35 +68,4 @@ func judgeValueNotDeclared(p *lint.Pass, m *condition.Matcher, t *condition.Test
 			lint.Nearest(operand.Text, known),
 		)
 	}
-}
-
-// declaredValues lists the texts that the interface allows at a path of the input. It returns
-// nil if the interface doesn't list texts there.
-func declaredValues(input *yamldoc.Node, path string) []string {
-	rest, ok := strings.CutPrefix(path, "parent.input.")
-	if !ok {
-		return nil
-	}
-	n := input
-	for _, name := range strings.Split(rest, ".") {
-		declared := lint.Properties(n)
-		if declared == nil {
-			return nil
-		}
-		if n = declared.Get(name); n == nil {
-			return nil
-		}
-	}
-	var values []string
-	for _, item := range items(n.Get("enum")) {
-		if item.Kind != yamldoc.String {
-			return nil
-		}
-		values = append(values, item.Text)
-	}
-	if only := n.Get("const"); only != nil && only.Kind == yamldoc.String && values == nil {
-		values = []string{only.Text}
-	}
-
-	return values
 }
