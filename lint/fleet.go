@@ -2,7 +2,9 @@ package lint
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/schema"
@@ -10,14 +12,21 @@ import (
 
 // Fleet contains the calls that the agents of a run can make, for rules about the policies that are
 // checked together with them.
-type Fleet struct{ subjects []Subject }
+type Fleet struct {
+	subjects []Subject
+	files    map[string][]string // by the id of the agent
+}
 
 // NewFleet returns a fleet of the given agents. It skips nil entries, which are agents that did not
 // load.
 func NewFleet(subjects []*Subject) *Fleet {
-	var f Fleet
+	f := Fleet{files: map[string][]string{}}
 	for _, s := range subjects {
-		if s != nil {
+		if s == nil {
+			continue
+		}
+		f.files[s.Metadata.ID] = append(f.files[s.Metadata.ID], s.File)
+		if !s.named {
 			f.subjects = append(f.subjects, *s)
 		}
 	}
@@ -37,6 +46,7 @@ type Subject struct {
 	calls    []call
 	catalogs Catalogs
 	open     bool // it has sub-agents whose calls are unknown
+	named    bool // only its file and id are known
 }
 
 // host is an MCP server of a subject, with its alias and server_ref.
@@ -94,6 +104,20 @@ func NewSubject(file string, src []byte, files *Files, catalogs Catalogs) *Subje
 		s.takeBelow(agent, files)
 	}
 	return s
+}
+
+// NewNamed returns a subject of which only the file and the agent's id are known. It returns nil if the
+// file has no id.
+func NewNamed(file string, src []byte) *Subject {
+	doc, _ := yamldoc.Parse(file, src, yamldoc.Limits{})
+	if doc == nil {
+		return nil
+	}
+	id := doc.Root.Get("metadata").Get("id")
+	if id == nil || id.Kind != yamldoc.String {
+		return nil
+	}
+	return &Subject{File: file, Metadata: schema.Metadata{ID: strings.Clone(id.Text)}, named: true}
 }
 
 // takeBelow adds the calls that the sub-agents can make, if all of them can be read.
@@ -214,13 +238,7 @@ func (f *Fleet) Servers() []string {
 
 // Twins lists the files of other agents that have the id of an agent.
 func (f *Fleet) Twins(id, file string) []string {
-	var out []string
-	for _, s := range f.subjects {
-		if s.Metadata.ID == id && s.File != file {
-			out = append(out, s.File)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(f.files[id]), func(other string) bool { return other == file })
 }
 
 // Elsewhere finds a server that a match names by its alias, and that one

@@ -71,7 +71,7 @@ func (v program) fix(f fixFlags, paths []string) error {
 	}
 	inputs, policies := walk(paths, v.In), v.shelf(chosen, 0)
 	policies.take(&opt)
-	opt.Fleet = fleet(inputs, opt.Catalogs, false, v.workers())
+	opt.Fleet = fleet(inputs, &opt, false, v.workers())
 	m := mender{
 		program: v,
 		flags:   f,

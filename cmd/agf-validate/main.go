@@ -14,7 +14,7 @@ func main() {
 	// faster and keep memory flat all the same. A comparison keeps two
 	// sides with all their policies.
 	if !slices.Contains(os.Args[1:min(2, len(os.Args))], "diff") {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(200)
 	}
 	os.Exit(program{Streams: term.Process()}.Run(os.Args[1:]))
 }

@@ -184,14 +184,15 @@ func (s *shelf) reports(c *checker, checked []input) {
 	c.unread = c.unread || s.missing
 }
 
-// fleet parses all agents of a run if there are several, or if there are policies, people,
-// catalogues or an owner's configuration to compare with them.
-func fleet(inputs []input, catalogs lint.Catalogs, owner bool, workers int) *lint.Fleet {
+// fleet reads all agents of a run if there are several, or if there are policies, people,
+// catalogues or an owner's configuration to compare with them. Otherwise it only keeps their ids, so
+// that the memory of a run does not depend on the number of files.
+func fleet(inputs []input, opt *lint.Options, owner bool, workers int) *lint.Fleet {
 	is := func(k fileKind) func(input) bool {
 		return func(in input) bool { return in.kind == k && in.err == nil }
 	}
 	compared := slices.ContainsFunc(inputs, is(policyKind)) || slices.ContainsFunc(inputs, is(peopleKind)) ||
-		len(catalogs) > 0 || owner
+		len(opt.Catalogs) > 0 || opt.Registry != nil || owner
 	agents := 0
 	for _, in := range inputs {
 		if is(agentKind)(in) {
@@ -212,8 +213,12 @@ func fleet(inputs []input, catalogs lint.Catalogs, owner bool, workers int) *lin
 				if src == nil {
 					src, err = term.ReadFile(in.path, strings.NewReader(""))
 				}
-				if err == nil {
-					subjects[i] = lint.NewSubject(in.name(), src, in.files(), catalogs)
+				switch {
+				case err != nil:
+				case compared:
+					subjects[i] = lint.NewSubject(in.name(), src, in.files(), opt.Catalogs)
+				default:
+					subjects[i] = lint.NewNamed(in.name(), src)
 				}
 			}
 		})

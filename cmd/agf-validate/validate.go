@@ -216,7 +216,7 @@ func (v program) check(f validateFlags, paths []string, broken []*unusableError)
 	}
 	inputs, policies := walk(paths, v.In), v.shelf(chosen, f.copyAge)
 	policies.take(&opt)
-	opt.Fleet = fleet(inputs, opt.Catalogs, f.config != "" || f.people != "", v.workers())
+	opt.Fleet = fleet(inputs, &opt, f.config != "" || f.people != "", v.workers())
 	c := &checker{
 		linter:   lint.New(rules.All(), opt),
 		streams:  v.Streams,
