@@ -41,7 +41,7 @@ func TestHookReadsLargeInputs(t *testing.T) {
 		megabytes int
 		says      string
 	}{
-		{3, "Not run yet. People are still asked"},
+		{1, "Not run yet. People are still asked"},
 		{10, "10485774 bytes, at most 2097152 are read"},
 		{17, "the hook document is larger than 16 MiB"},
 	} {

@@ -27,7 +27,7 @@ func TestHookLeavesAShortLogBesideItsStore(t *testing.T) {
 	if info, err := os.Stat(log); err != nil || info.Size() > shortLog {
 		t.Errorf("after a short call: %v, %v", info, err)
 	}
-	call("Bash", 2*shortLog)
+	call("Bash", shortLog)
 	if info, err := os.Stat(log); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after a call that makes it long: %v, %v", info, err)
 	}
