@@ -5,6 +5,19 @@
 // A call that the rules allow is passed on at once. A call that asks becomes a record (package
 // durable), whose key is derived from the caller and the call, so that the same call made again
 // finds it. The call runs when it is approved and a caller waits for its result.
+//
+// # The arguments of a call
+//
+// The bytes that the client sent are what the rules decide on, what the record keeps and what the
+// server gets. A call that asks has its arguments in six forms: these bytes, their canonical text
+// (which identifies the call and is bound to the decision), the sealed record, the document that
+// people see, the digest in the ledger, and the params of the request to the server. Readers parse
+// the bytes for themselves and keep no other form.
+//
+// The gateway decides three times on a call whose client waits: when it arrives, before people are
+// asked (a process that crashed may have stored it earlier), and when they have approved it. The
+// approval service decides once more, because it doesn't trust the gateway. If the client comes back
+// for an approved call, it is decided again when it arrives and before it runs.
 package mcp
 
 import (
@@ -246,7 +259,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 
 // Refresh lists the tools of a server again, or of all servers if alias is empty. It also asks all
 // servers if there is no list yet.
-func (g *Gateway) Refresh(ctx context.Context, alias string) error { return g.lister.refresh(ctx, alias) }
+func (g *Gateway) Refresh(ctx context.Context, alias string) error {
+	return g.lister.refresh(ctx, alias)
+}
 
 // Idle reports whether this process works on no calls that asked.
 func (g *Gateway) Idle() bool { return g.keeper.engine.Idle() }

@@ -125,21 +125,30 @@ type request struct {
 	back     state           // that the client sent back; zero for none
 	// what a modern client answers to the questions that were sent with that state
 	responses json.RawMessage
+	content   string    // what said returns, once it was needed
 	round     *round    // that a server's question belongs to; nil: none was asked
 	looked    string    // the reference about which nothing more is shown in the client
 	gaveUp    bool      // its user was asked in the client, and gave no answer
 	earlier   time.Time // when the same call ran before; zero: it didn't, as far as is known
+	// with is the client if it waits for a new call in any case, and until is the time for which it
+	// waits. If with is nil, the client may be shown something first.
+	with  *server.Exchange
+	until time.Time
 }
 
 // said returns a hash of the call's content that doesn't depend on the formatting of its JSON, the
 // rules or the tool's definition. It returns an empty string if the arguments can't be read.
 func (q *request) said() string {
+	if q.content != "" {
+		return q.content
+	}
 	canonical, err := value.AppendCanonicalText(nil, q.call.Args, value.DefaultLimits())
 	if err != nil {
 		return ""
 	}
 	c := q.call
-	return durable.Hash(fmt.Sprintf("%q %q %q %q %s", c.Server, c.Tool, c.Principal, c.Session, canonical))
+	q.content = durable.Hash(fmt.Sprintf("%q %q %q %q %s", c.Server, c.Tool, c.Principal, c.Session, canonical))
+	return q.content
 }
 
 // errUnreadable means that the arguments of a call can't be read, so its content can't be compared.
@@ -240,9 +249,18 @@ func (k *keeper) add(ctx context.Context, q *request, key string) (*record, erro
 		return nil, err
 	}
 	c := q.record(key)
+	if q.with != nil {
+		// The call is wanted from its start: a change right after it is added would collide with the
+		// engine, which would decide and ask again.
+		k.waiters.enter(key, q.with)
+		c.Part.Wanted, c.Part.WantedBy = q.until.Add(together), k.process
+	}
 	err := k.engine.Add(ctx, c)
 	if err != nil {
 		k.pending.leave(q.caller.Name)
+		if q.with != nil {
+			k.waiters.leave(key, q.with)
+		}
 	}
 	if errors.Is(err, durable.ErrExists) {
 		return k.engine.Get(ctx, key)

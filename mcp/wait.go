@@ -135,11 +135,13 @@ type waiters struct {
 	of map[string][]*server.Exchange
 }
 
-// enter adds a client that waits for a call.
+// enter adds a client that waits for a call, unless it is there already.
 func (w *waiters) enter(key string, with *server.Exchange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.of[key] = append(w.of[key], with)
+	if !slices.Contains(w.of[key], with) {
+		w.of[key] = append(w.of[key], with)
+	}
 }
 
 // leave removes a client that waits for a call, and reports whether it was the last one.
@@ -223,6 +225,10 @@ func (w *waiting) unwant(ctx context.Context, key string) {
 func (w *waiting) ask(
 	ctx context.Context, r *server.Request, q *request, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
+	if !w.canForm(r, q) && !w.canLink(r) {
+		q.with = with
+		q.until = w.now().Add(w.holdOf(q.caller, with) + lease)
+	}
 	c, err := w.keeper.enter(ctx, q)
 	q.gaveUp = err == nil && w.broughtBack(ctx, q, c.Key)
 	for more := true; err == nil && more && !c.Over(); {
