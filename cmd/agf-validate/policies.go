@@ -231,7 +231,7 @@ func fleet(inputs []input, catalogs lint.Catalogs, owner bool, workers int) *lin
 
 // policiesOf reads the policies of a configuration. It returns all of them or an error, like the
 // code that decides calls (docs/contracts/policy.md).
-func (v program) policiesOf(chosen *term.Decisions) (policy.Registry, error) {
+func (v planning) policiesOf(chosen *term.Decisions) (policy.Registry, error) {
 	files, unread := readDirs(chosen.PolicyDirs())
 	if chosen.Registry != nil {
 		cache := chosen.Beside(chosen.Registry.Cache)
