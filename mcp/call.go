@@ -21,10 +21,10 @@ func (g *Gateway) toolsCall(
 		return nil, bad
 	}
 	if g.cfg.WaitTool && c.Name == waitTool {
-		return g.waitFor(ctx, r, c, with)
+		return g.waiting.waitFor(ctx, r, c, with)
 	}
-	if s := g.signInTool(c.Name); s != nil {
-		return g.tellSignIn(ctx, r, c, s)
+	if s := g.lister.signInTool(c.Name); s != nil {
+		return g.lister.tellSignIn(ctx, r, c, s)
 	}
 	q, bad := g.read(ctx, r, c)
 	if bad != nil {
@@ -68,23 +68,23 @@ func (g *Gateway) decideOn(
 	if c.State != "" {
 		q.responses = c.Responses
 		if isRound(c.State) {
-			q.round, err = g.openRound(q, c.State)
+			q.round, err = g.forwarder.openRound(q, c.State)
 		} else {
-			q.back, err = g.comeBack(ctx, q, c.State)
+			q.back, err = g.waiting.comeBack(ctx, q, c.State)
 		}
 		if err != nil {
 			return nil, wire.Fail(wire.CodeInvalidParams, "params.%v", errState)
 		}
 	}
 
-	if g.wantsTask(r, c, q) {
-		return g.begin(ctx, r, q)
+	if g.tasks.wantsTask(r, c, q) {
+		return g.tasks.begin(ctx, r, q)
 	}
 	switch q.decision.Outcome {
 	case resolve.Allow:
-		return g.pass(ctx, r, q, with)
+		return g.forwarder.pass(ctx, r, q, with)
 	case resolve.Ask:
-		return g.ask(ctx, r, q, with)
+		return g.waiting.ask(ctx, r, q, with)
 	}
 
 	g.note(ctx, eventDenied, q, nil)
@@ -97,7 +97,7 @@ func (g *Gateway) read(ctx context.Context, r *server.Request, c *wire.Call) (*r
 	if bad != nil {
 		return nil, bad
 	}
-	t, err := g.advertised(ctx, c.Name)
+	t, err := g.lister.advertised(ctx, c.Name)
 	if errors.Is(err, errRules) {
 		return &request{caller: by, tool: &tool{withheld: g.noRules(ctx, err)}}, nil
 	}
@@ -112,80 +112,6 @@ func (g *Gateway) read(ctx context.Context, r *server.Request, c *wire.Call) (*r
 		return nil, wire.Fail(wire.CodeInvalidParams, "params._meta: %v", err)
 	}
 	return &request{caller: by, tool: t, call: t.call(by, c.Arguments), meta: meta}, nil
-}
-
-// noRules logs why the rules can't be read, and returns the message for the client.
-func (g *Gateway) noRules(ctx context.Context, err error) string {
-	g.cfg.Log.ErrorContext(ctx, "nothing runs", "error", err)
-	return withoutRules(err)
-}
-
-// relayed returns the part of a call's _meta that is passed on: the trace context, and the keys
-// that the server's configuration names. The rest is dropped because the people who approve a call
-// don't see it.
-func (g *Gateway) relayed(alias string, meta *wire.Meta) (json.RawMessage, error) {
-	out := wire.Meta{Trace: meta.Trace}
-	for _, m := range meta.Foreign {
-		if g.servers[alias].passes(m.Name) {
-			out.Foreign = append(out.Foreign, m)
-		}
-	}
-	if out.IsEmpty() {
-		return nil, nil
-	}
-	return out.Append(nil)
-}
-
-func (s *Server) passes(key string) bool {
-	for _, name := range s.PassMeta {
-		if name == key || name == "*" {
-			return true
-		}
-	}
-
-	return false
-}
-
-// ask has people decide about a call, and waits for them as long as
-// the caller may.
-func (g *Gateway) ask(
-	ctx context.Context, r *server.Request, q *request, with *server.Exchange,
-) (json.RawMessage, *wire.Error) {
-	c, err := g.enter(ctx, q)
-	q.gaveUp = err == nil && g.broughtBack(ctx, q, c.Key)
-	for more := true; err == nil && more && !c.Over(); {
-		if answer, bad := g.offerByResult(ctx, r, q, c, with); answer != nil || bad != nil {
-			return answer, bad
-		}
-		c, err = g.await(ctx, r, q, c, with)
-		more = err == nil && g.asksNext(r, q, c)
-	}
-
-	switch {
-	case errors.Is(err, errFull):
-		return g.say(r, notRun("Too many requests wait. Call again when people have decided about some"))
-	case ctx.Err() != nil: // the client has gone
-		return g.say(r, notRun("The client gave up waiting"))
-	case errors.Is(err, errUnreadable):
-		return g.say(r, notRun("The arguments can't be read"))
-	case err != nil:
-		g.cfg.Log.ErrorContext(ctx, "a call that asks can't be kept", "error", err)
-		return g.say(r, notRun("The call could not be kept"))
-	}
-
-	if !c.Over() {
-		return g.pendingAnswer(ctx, r, q, c)
-	}
-	return g.outcome(ctx, r, c)
-}
-
-// say returns a tool result with a text for the model.
-func (g *Gateway) say(r *server.Request, s *wire.Said) (json.RawMessage, *wire.Error) {
-	text, err := s.Append(nil, r.Modern)
-	if err != nil {
-		return nil, wire.Fail(wire.CodeInternal, "the answer can't be written")
-	}
-	return text, nil
 }
 
 // params returns the method and the params of the request to the server. The params of a

@@ -80,7 +80,7 @@ func cut(text string, most int) string {
 }
 
 // outdate ends the questions about tools whose definitions the server no longer lists.
-func (g *Gateway) outdate(
+func (k *keeper) outdate(
 	ctx context.Context, before, now map[string]catalog.Judgement, failed map[string]error,
 ) {
 	changed := map[string]bool{}
@@ -94,20 +94,20 @@ func (g *Gateway) outdate(
 	}
 
 	var ends []string
-	err := g.engine.Each(ctx, "", func(r store.Record) {
+	err := k.engine.Each(ctx, "", func(r store.Record) {
 		if !r.Expires.IsZero() {
 			return
 		}
-		c, err := g.engine.Open(r)
+		c, err := k.engine.Open(r)
 		if err == nil && changed[c.Part.Server] && !isPseudo(c.Part.Tool) && !lists(now[c.Part.Server], c) {
 			ends = append(ends, r.Key)
 		}
 	})
 	for _, key := range ends {
-		err = errors.Join(err, g.overtake(ctx, key, toTell))
+		err = errors.Join(err, k.overtake(ctx, key, toTell))
 	}
 	if err != nil {
-		g.cfg.Log.WarnContext(ctx, "calls of changed tools can't be ended", "error", err)
+		k.cfg.Log.WarnContext(ctx, "calls of changed tools can't be ended", "error", err)
 	}
 }
 
@@ -141,12 +141,12 @@ const (
 
 // overtake ends a call that was asked under other rules, or of another
 // definition of its tool.
-func (g *Gateway) overtake(ctx context.Context, key string, how telling) error {
-	_, err := g.engine.Change(ctx, key, func(c *record) error {
+func (k *keeper) overtake(ctx context.Context, key string, how telling) error {
+	_, err := k.engine.Change(ctx, key, func(c *record) error {
 		if c.Over() || c.State == durable.Running {
 			return durable.ErrUnchanged
 		}
-		g.engine.Finish(c, durable.Ending{Why: durable.Refused, Reason: textChanged})
+		k.engine.Finish(c, durable.Ending{Why: durable.Refused, Reason: textChanged})
 		c.Part.Told = bool(how)
 		return nil
 	})

@@ -30,34 +30,34 @@ const askedWithin = 5 * time.Second
 
 // canForm reports whether the user of a caller may answer in the client itself. Both the
 // configuration and the client's capabilities have to allow it.
-func (g *Gateway) canForm(r *server.Request, q *request) bool {
+func (w *waiting) canForm(r *server.Request, q *request) bool {
 	forms := r.Modern || slices.Contains([]string{wire.V20250618, wire.V20251125}, r.Version)
-	return g.cfg.User != nil && q.caller.InPlace && r.Capabilities.Form && forms
+	return w.cfg.User != nil && q.caller.InPlace && r.Capabilities.Form && forms
 }
 
 // canLink reports whether the client can be sent to a page.
-func (g *Gateway) canLink(r *server.Request) bool {
-	return g.cfg.Page != nil && r.Capabilities.URL && (r.Modern || r.Version == wire.V20251125)
+func (w *waiting) canLink(r *server.Request) bool {
+	return w.cfg.Page != nil && r.Capabilities.URL && (r.Modern || r.Version == wire.V20251125)
 }
 
 // offerOf waits until people were asked about a call under another reference than before, and
 // returns what the client shows then. It returns nil if the client can show nothing.
-func (g *Gateway) offerOf(ctx context.Context, r *server.Request, q *request, key, before string) *offer {
-	if !g.canForm(r, q) && !g.canLink(r) {
+func (w *waiting) offerOf(ctx context.Context, r *server.Request, q *request, key, before string) *offer {
+	if !w.canForm(r, q) && !w.canLink(r) {
 		return nil
 	}
-	c, err := g.engine.Watch(ctx, key, func(c *record) bool {
+	c, err := w.keeper.engine.Watch(ctx, key, func(c *record) bool {
 		return c.Over() || isAsked(c) && c.Ask.Ref != before || c.State != durable.Ready && c.State != durable.Asking
 	})
 	if err != nil || !isAsked(c) {
 		return nil
 	}
 	o := &offer{ref: c.Ask.Ref, user: c.Ask.Question}
-	if g.canForm(r, q) && c.Ask.Question && c.Part.InPlace {
-		o.fill(ctx, g.cfg.User, q.caller.asker)
+	if w.canForm(r, q) && c.Ask.Question && c.Part.InPlace {
+		o.fill(ctx, w.cfg.User, q.caller.asker)
 	}
-	if g.canLink(r) && (r.Modern || !c.Part.Linked) {
-		o.page = g.cfg.Page(o.ref)
+	if w.canLink(r) && (r.Modern || !c.Part.Linked) {
+		o.page = w.cfg.Page(o.ref)
 	}
 	return o
 }
@@ -79,7 +79,7 @@ func (o *offer) fill(ctx context.Context, u User, who approval.Asker) {
 
 // heard applies what the caller's client answered to a form. It reports whether that was an answer
 // that counts.
-func (g *Gateway) heard(
+func (w *waiting) heard(
 	ctx context.Context, by *caller, key string, asked *approval.Request, result json.RawMessage,
 ) bool {
 	ctx = context.WithoutCancel(ctx) // the answer counts even if the client has gone
@@ -89,13 +89,13 @@ func (g *Gateway) heard(
 		choice = choiceApprove
 	case saidDeny:
 	case saidDecline:
-		return g.decline(ctx, key, asked.ID)
+		return w.decline(ctx, key, asked.ID)
 	default:
 		return false
 	}
 
-	if err := g.cfg.User.Answer(ctx, by.asker, asked, choice); err != nil {
-		g.cfg.Log.WarnContext(ctx, "an answer in the client doesn't count", "call", key, "error", err)
+	if err := w.cfg.User.Answer(ctx, by.asker, asked, choice); err != nil {
+		w.cfg.Log.WarnContext(ctx, "an answer in the client doesn't count", "call", key, "error", err)
 		return false
 	}
 
@@ -107,18 +107,18 @@ func (g *Gateway) heard(
 const declined durable.Why = "declined"
 
 // decline ends a declined call if it still asks the question that was declined.
-func (g *Gateway) decline(ctx context.Context, key, ref string) bool {
-	c, err := g.engine.Change(ctx, key, func(c *record) error {
+func (w *waiting) decline(ctx context.Context, key, ref string) bool {
+	c, err := w.keeper.engine.Change(ctx, key, func(c *record) error {
 		if !isAsked(c) || c.Ask.Ref != ref {
 			return durable.ErrUnchanged
 		}
-		g.engine.Finish(c, durable.Ending{Why: declined})
+		w.keeper.engine.Finish(c, durable.Ending{Why: declined})
 		return nil
 	})
 	if err != nil {
 		return errors.Is(err, durable.ErrUnchanged)
 	}
-	_ = g.noteRecord(ctx, "mcp_call_declined", c, map[string]any{"channel": Channel})
+	_ = w.noteRecord(ctx, "mcp_call_declined", c, map[string]any{"channel": Channel})
 	return true
 }
 
@@ -127,7 +127,7 @@ var errNoAnswer = errors.New("the client gave no answer")
 
 // offerNow shows a form or a link to a legacy client on the stream of the call. The wait goes on
 // meanwhile, because the request may also be answered elsewhere.
-func (g *Gateway) offerNow(
+func (w *waiting) offerNow(
 	ctx context.Context, r *server.Request, q *request, key string, with *server.Exchange,
 ) (giveUp bool) {
 	if r.Modern {
@@ -135,17 +135,17 @@ func (g *Gateway) offerNow(
 	}
 	before := ""
 	for {
-		o := g.offerOf(ctx, r, q, key, before)
+		o := w.offerOf(ctx, r, q, key, before)
 		switch {
 		case o == nil:
 			return false
 		case o.form != nil:
 			result, bad := with.Ask(ctx, methodElicit, formParams(r, o.text))
-			if ctx.Err() != nil || bad != nil || !g.heard(ctx, q.caller, key, o.form, result) {
+			if ctx.Err() != nil || bad != nil || !w.heard(ctx, q.caller, key, o.form, result) {
 				return ctx.Err() == nil
 			}
 		case o.page != "":
-			g.showLink(ctx, o, key, with)
+			w.showLink(ctx, o, key, with)
 		}
 
 		before = o.ref
@@ -154,20 +154,20 @@ func (g *Gateway) offerNow(
 
 // showLink shows the page of a request to a legacy client. The client's answer only confirms that
 // the link was shown.
-func (g *Gateway) showLink(ctx context.Context, o *offer, key string, with *server.Exchange) {
+func (w *waiting) showLink(ctx context.Context, o *offer, key string, with *server.Exchange) {
 	id := "el_" + rand.Text()
-	if !g.markLinked(ctx, key) {
+	if !w.markLinked(ctx, key) {
 		return
 	}
 	if _, bad := with.Ask(ctx, methodElicit, linkParams(id, o.page)); bad == nil {
-		g.completeLater(key, o.ref, id, with)
+		w.completeLater(key, o.ref, id, with)
 	}
 }
 
 // completeLater notifies a legacy client when the request behind a link has been answered.
-func (g *Gateway) completeLater(key, ref, id string, with *server.Exchange) {
+func (w *waiting) completeLater(key, ref, id string, with *server.Exchange) {
 	with.After(func(ctx context.Context, notify func(string, json.RawMessage) error) {
-		_, err := g.engine.Watch(ctx, key, func(c *record) bool { return !isAsked(c) || c.Ask.Ref != ref })
+		_, err := w.keeper.engine.Watch(ctx, key, func(c *record) bool { return !isAsked(c) || c.Ask.Ref != ref })
 		if ctx.Err() == nil && (err == nil || errors.Is(err, approval.ErrNotFound)) {
 			_ = notify("notifications/elicitation/complete", written(func(w *jsonmsg.Writer) {
 				w.Member("elicitationId", id)
@@ -179,15 +179,15 @@ func (g *Gateway) completeLater(key, ref, id string, with *server.Exchange) {
 // offerByResult asks the user of a client through the result of the call. A modern client brings
 // the answer with its next call, and a client of 2025-11-25 calls again. The same thing is not
 // shown twice in a row.
-func (g *Gateway) offerByResult(
+func (w *waiting) offerByResult(
 	ctx context.Context, r *server.Request, q *request, c *record, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
-	if !r.Modern && (c.Part.Linked || !g.canLink(r)) {
+	if !r.Modern && (c.Part.Linked || !w.canLink(r)) {
 		return nil, nil
 	}
 	limit, stop := context.WithTimeout(ctx, askedWithin)
 	defer stop()
-	o := g.offerOf(limit, r, q, c.Key, "")
+	o := w.offerOf(limit, r, q, c.Key, "")
 	if o == nil || q.back.Offered != "" && q.back.Ref == o.ref {
 		return nil, nil
 	}
@@ -196,12 +196,12 @@ func (g *Gateway) offerByResult(
 	case !r.Modern && o.form != nil:
 		return nil, nil
 	case r.Modern && o.form != nil:
-		return g.sendBack(ctx, c, q.back.next(offeredForm, o.ref), o.ref, formParams(r, o.text))
+		return w.sendBack(ctx, c, q.back.next(offeredForm, o.ref), o.ref, formParams(r, o.text))
 	case r.Modern && o.page != "":
-		return g.sendBack(ctx, c, q.back.next(offeredLink, o.ref), "see_"+o.ref, linkParams("", o.page))
-	case o.page != "" && o.user && g.markLinked(ctx, c.Key):
+		return w.sendBack(ctx, c, q.back.next(offeredLink, o.ref), "see_"+o.ref, linkParams("", o.page))
+	case o.page != "" && o.user && w.markLinked(ctx, c.Key):
 		id := "el_" + rand.Text()
-		g.completeLater(c.Key, o.ref, id, with)
+		w.completeLater(c.Key, o.ref, id, with)
 		return nil, linkNeeded(id, o.page)
 	}
 
@@ -210,15 +210,15 @@ func (g *Gateway) offerByResult(
 
 // asksNext reports whether the user of a modern client can be asked by a form that the client has
 // not shown yet. The wait ends early then, so that the form can be sent with the result.
-func (g *Gateway) asksNext(r *server.Request, q *request, c *record) bool {
-	return r.Modern && g.canForm(r, q) && isAsked(c) && c.Ask.Question && c.Part.InPlace &&
+func (w *waiting) asksNext(r *server.Request, q *request, c *record) bool {
+	return r.Modern && w.canForm(r, q) && isAsked(c) && c.Ask.Question && c.Part.InPlace &&
 		c.Ask.Ref != q.looked && c.Ask.Ref != q.back.Ref
 }
 
 // markLinked records that a client was sent to the page of a request, and reports whether this was
 // the first time.
-func (g *Gateway) markLinked(ctx context.Context, key string) bool {
-	_, err := g.engine.Change(ctx, key, func(c *record) error {
+func (w *waiting) markLinked(ctx context.Context, key string) bool {
+	_, err := w.keeper.engine.Change(ctx, key, func(c *record) error {
 		if c.Part.Linked {
 			return durable.ErrUnchanged
 		}
@@ -230,9 +230,9 @@ func (g *Gateway) markLinked(ctx context.Context, key string) bool {
 
 // broughtBack applies the answer to a form that a modern client sends with its call. It reports
 // whether the client was asked but gave no answer.
-func (g *Gateway) broughtBack(ctx context.Context, q *request, key string) (giveUp bool) {
+func (w *waiting) broughtBack(ctx context.Context, q *request, key string) (giveUp bool) {
 	back := &q.back
-	if back.Offered != offeredForm || back.Key != key || g.cfg.User == nil || !q.caller.InPlace {
+	if back.Offered != offeredForm || back.Key != key || w.cfg.User == nil || !q.caller.InPlace {
 		return false
 	}
 	result := jsonmsg.Get(q.responses, back.Ref)
@@ -240,9 +240,9 @@ func (g *Gateway) broughtBack(ctx context.Context, q *request, key string) (give
 		back.Offered = ""
 		return false
 	}
-	asked, err := g.cfg.User.Question(ctx, q.caller.asker, back.Ref)
+	asked, err := w.cfg.User.Question(ctx, q.caller.asker, back.Ref)
 	if err != nil { // it was answered elsewhere, or has expired
 		return false
 	}
-	return !g.heard(ctx, q.caller, key, asked, result)
+	return !w.heard(ctx, q.caller, key, asked, result)
 }

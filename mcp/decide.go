@@ -15,30 +15,30 @@ import (
 // decide rules on what has to happen before a call may run: people are asked, the call waits until
 // a caller wants its result, or it runs. The engine calls it when the call arrives, when people
 // approved it, when the call is made again, and right before it runs.
-func (g *Gateway) decide(ctx context.Context, c *record) (durable.Ruling, error) {
-	owner, err := g.callerOf(ctx, c.Part.Caller)
+func (k *keeper) decide(ctx context.Context, c *record) (durable.Ruling, error) {
+	owner, err := k.callerOf(ctx, c.Part.Caller)
 	if errors.Is(err, ErrNoCaller) || err == nil && owner.asker != c.Asker {
 		return refused(textGone), nil
 	}
 	if err != nil {
 		return durable.Ruling{}, fmt.Errorf("nobody can say who called: %w", err)
 	}
-	t, call, why := g.present(ctx, c, owner)
+	t, call, why := k.present(ctx, c, owner)
 	if why != "" {
 		return refused(why), nil
 	}
-	plan, err := g.rules(ctx)
+	plan, err := k.rules(ctx)
 	if err != nil {
 		return durable.Ruling{}, err
 	}
-	d := t.decided(plan, call, g.now())
+	d := t.decided(plan, call, k.now())
 	if d.Outcome == resolve.Deny {
 		return refused(d.Message), nil
 	}
 	if d.Binding, err = plan.Bind(call); err != nil {
 		return refused("the arguments can't be bound to a decision"), nil
 	}
-	return g.rule(c, hold.Verdict{
+	return k.rule(c, hold.Verdict{
 		Decision: d,
 		Call:     call,
 		Context:  t.about(),
@@ -49,15 +49,6 @@ func (g *Gateway) decide(ctx context.Context, c *record) (durable.Ruling, error)
 // errRules means that the rules can't be read now.
 var errRules = errors.New("the rules could not be had")
 
-// rules returns the agent's current rules. Its error wraps errRules.
-func (g *Gateway) rules(ctx context.Context) (*resolve.Plan, error) {
-	plan, err := g.cfg.Plan(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errRules, err)
-	}
-	return plan, nil
-}
-
 // withoutRules returns the message for calls that don't run because the rules can't be read.
 func withoutRules(err error) string {
 	if errors.Is(err, approval.ErrFrozen) {
@@ -67,18 +58,18 @@ func withoutRules(err error) string {
 }
 
 // rule turns a decision that is no denial into a ruling.
-func (g *Gateway) rule(c *record, v hold.Verdict) durable.Ruling {
+func (k *keeper) rule(c *record, v hold.Verdict) durable.Ruling {
 	edited := c.Approval != nil && c.Approval.Edited
 	granted := c.Approval != nil || c.Part.User != ""
 	switch {
 	case !edited && v.Binding != c.Part.Binding, granted && v.Outcome != resolve.Ask:
 		return refused(textChanged)
-	case g.wantsUser(c, v):
-		return g.askUser(c, v)
+	case k.wantsUser(c, v):
+		return k.askUser(c, v)
 	case !granted && v.Outcome == resolve.Ask:
-		return durable.Ruling{Do: durable.Approve, Verdict: v, Within: g.within(v)}
-	case c.Part.Task == nil && !c.Part.Wanted.After(g.now()):
-		c.Deadline = g.now().Add(g.cfg.Approved)
+		return durable.Ruling{Do: durable.Approve, Verdict: v, Within: k.within(v)}
+	case c.Part.Task == nil && !c.Part.Wanted.After(k.now()):
+		c.Deadline = k.now().Add(k.cfg.Approved)
 		return durable.Ruling{Do: durable.Wait}
 	}
 
@@ -88,11 +79,11 @@ func (g *Gateway) rule(c *record, v hold.Verdict) durable.Ruling {
 }
 
 // within returns the configured time for people to answer, or 0 if the rules set one.
-func (g *Gateway) within(v hold.Verdict) time.Duration {
+func (k *keeper) within(v hold.Verdict) time.Duration {
 	if v.Within() > 0 {
 		return 0
 	}
-	return g.cfg.Within
+	return k.cfg.Within
 }
 
 // textGone is the reason of a call whose caller is no longer allowed to call.
@@ -105,11 +96,11 @@ func refused(why string) durable.Ruling {
 
 // present returns a stored call as the current rules see it. If there is no such tool or caller any
 // more, why gives the reason.
-func (g *Gateway) present(ctx context.Context, c *record, owner *caller) (t *tool, call *resolve.Call, why string) {
+func (k *keeper) present(ctx context.Context, c *record, owner *caller) (t *tool, call *resolve.Call, why string) {
 	if isGranted(c) {
-		g.recheck(ctx, c.Part.Server)
+		k.lister.recheck(ctx, c.Part.Server)
 	}
-	t, err := g.toolOf(ctx, c.Part.Server, c.Part.Tool)
+	t, err := k.lister.toolOf(ctx, c.Part.Server, c.Part.Tool)
 	switch {
 	case err != nil:
 		return nil, nil, "The server " + c.Part.Server + " can't be reached"
@@ -141,7 +132,7 @@ func (t *tool) call(by *caller, args []byte) *resolve.Call {
 }
 
 // asked stores the reference of the request and the time by which people have to answer.
-func (g *Gateway) asked(_ context.Context, c *record, held hold.Held) {
+func (k *keeper) asked(_ context.Context, c *record, held hold.Held) {
 	c.Part.Ref = held.Ref
 	c.Part.Grant = held.Grant
 	c.Part.Until = held.Expires

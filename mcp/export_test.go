@@ -8,10 +8,10 @@ import (
 
 // Waiters returns the number of clients that wait for calls in this process.
 func (g *Gateway) Waiters() int {
-	g.waiters.mu.Lock()
-	defer g.waiters.mu.Unlock()
+	g.keeper.waiters.mu.Lock()
+	defer g.keeper.waiters.mu.Unlock()
 	n := 0
-	for _, of := range g.waiters.of {
+	for _, of := range g.keeper.waiters.of {
 		n += len(of)
 	}
 	return n
@@ -28,9 +28,9 @@ func (g *Gateway) Leaving() bool {
 // it is false, clients that left have been cleaned up.
 func (g *Gateway) Wanted(ctx context.Context) (bool, error) {
 	wanted := false
-	err := g.engine.Each(ctx, "", func(r store.Record) {
-		c, err := g.engine.Open(r)
-		wanted = wanted || err != nil || g.waiters.one(c.Key) != nil || !c.Part.Wanted.IsZero()
+	err := g.keeper.engine.Each(ctx, "", func(r store.Record) {
+		c, err := g.keeper.engine.Open(r)
+		wanted = wanted || err != nil || g.keeper.waiters.one(c.Key) != nil || !c.Part.Wanted.IsZero()
 	})
 	return wanted, err
 }
@@ -39,8 +39,8 @@ func (g *Gateway) Wanted(ctx context.Context) (bool, error) {
 // reference.
 func (g *Gateway) Named(ctx context.Context) (bool, error) {
 	named := g.Waiters() > 0
-	err := g.engine.Each(ctx, "", func(r store.Record) {
-		c, err := g.engine.Open(r)
+	err := g.keeper.engine.Each(ctx, "", func(r store.Record) {
+		c, err := g.keeper.engine.Open(r)
 		named = named && err == nil && c.Part.Ref != ""
 	})
 	return named, err

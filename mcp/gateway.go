@@ -5,27 +5,35 @@
 // A call that the rules allow is passed on at once. A call that asks becomes a record (package
 // durable), whose key is derived from the caller and the call, so that the same call made again
 // finds it. The call runs when it is approved and a caller waits for its result.
+//
+// # The arguments of a call
+//
+// The bytes that the client sent are what the rules decide on, what the record keeps and what the
+// server gets. A call that asks has its arguments in six forms: these bytes, their canonical text
+// (which identifies the call and is bound to the decision), the sealed record, the document that
+// people see, the digest in the ledger, and the params of the request to the server. Readers parse
+// the bytes for themselves and keep no other form.
+//
+// The gateway decides three times on a call whose client waits: when it arrives, before people are
+// asked (a process that crashed may have stored it earlier), and when they have approved it. The
+// approval service decides once more, because it doesn't trust the gateway. If the client comes back
+// for an approved call, it is decided again when it arrives and before it runs.
 package mcp
 
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/mcp/catalog"
-	"github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/mcp/upstream"
-	"github.com/assent-dev/assent/mcp/wire"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
 )
@@ -140,52 +148,46 @@ type Caller struct {
 	InPlace   bool          // its principal may answer in the client itself, where one alone may answer
 }
 
-// Gateway is an MCP server for clients (server.Handler) and a client of
-// servers.
+// Gateway is an MCP server for clients (server.Handler) and a client of servers. It reads the
+// requests of clients and decides on calls; its parts do the rest. A part uses only those that are
+// listed before it.
 type Gateway struct {
-	cfg       Config
-	callers   map[string]*caller
-	servers   map[string]*Server
-	tools     toolbox
-	items     itemLists
-	engine    *durable.Engine[part]
-	places    *durable.Vault[place]
-	process   string // this process, among those that work on the same records
-	waiters   waiters
-	pending   pending
-	parking   parking
-	followers followers
-	handling  crowd          // requests of clients that are being answered
-	ledger    sync.WaitGroup // records that are being written
-	notes     chan struct{}  // has a place for each of them
-}
-
-// caller is a Caller with the asker of its requests.
-type caller struct {
-	Caller
-	asker approval.Asker
+	*base
+	lister    *lister
+	offers    *offers
+	forwarder *forwarder
+	keeper    *keeper
+	waiting   *waiting
+	tasks     *tasks
+	notifier  *notifier
+	handling  crowd // requests of clients that are being answered
 }
 
 // New checks the configuration and returns a Gateway.
 func New(cfg Config) (*Gateway, error) {
 	cfg.fill()
-	g := &Gateway{
-		cfg:       cfg,
-		callers:   map[string]*caller{},
-		servers:   map[string]*Server{},
-		tools:     toolbox{asking: map[string]chan struct{}{}},
+	b, err := newBase(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	g := &Gateway{base: b, lister: newLister(b)}
+	g.offers = &offers{base: b, lister: g.lister}
+	g.forwarder = &forwarder{base: b, lister: g.lister}
+	g.keeper, err = newKeeper(b, g.lister, g.forwarder)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	g.lister.outdate = g.keeper.outdate
+	g.waiting = &waiting{base: b, keeper: g.keeper}
+	g.tasks = &tasks{base: b, keeper: g.keeper, waiting: g.waiting}
+	g.notifier = &notifier{
+		base:      b,
+		lister:    g.lister,
+		offers:    g.offers,
+		keeper:    g.keeper,
+		tasks:     g.tasks,
 		followers: followers{of: map[resourceKey]*followed{}},
-		waiters:   waiters{of: map[string][]*server.Exchange{}},
-		process:   rand.Text(),
-		pending:   pending{most: cfg.MaxPending},
-		notes:     make(chan struct{}, maxNotes),
 	}
-	for _, step := range []func() error{g.checkParts, g.readCallers, g.readServers, g.openRecords} {
-		if err := step(); err != nil {
-			return nil, fmt.Errorf("gateway: %w", err)
-		}
-	}
-
 	return g, nil
 }
 
@@ -210,21 +212,6 @@ func (cfg *Config) fill() {
 	}
 }
 
-func (g *Gateway) checkParts() error {
-	switch cfg := &g.cfg; {
-	case cfg.Records == nil || cfg.Namespace == "" || cfg.Plan == nil || cfg.Pins == nil:
-		return errors.New("expected records, a namespace, a plan and pins")
-	case len(cfg.Servers) == 0 || len(cfg.Callers) == 0 && cfg.CallerOf == nil:
-		return errors.New("expected a server and a caller")
-	case !slices.Contains([]Ask{AskApprovers, AskUser, AskBoth}, cfg.Ask):
-		return fmt.Errorf("ask: expected user or both, not %q", cfg.Ask)
-	case slices.Min(cfg.times()) < 0 || cfg.MaxPending < 0:
-		return errors.New("expected bounds that are not negative")
-	}
-
-	return nil
-}
-
 // times returns all durations of the configuration.
 func (cfg *Config) times() []time.Duration {
 	return []time.Duration{
@@ -238,113 +225,6 @@ func (cfg *Config) times() []time.Duration {
 		cfg.ListPatience,
 		cfg.Recheck,
 	}
-}
-
-// readCallers checks the configured callers.
-func (g *Gateway) readCallers() error {
-	for i, c := range g.cfg.Callers {
-		if c.Name == "" || g.callers[c.Name] != nil {
-			return fmt.Errorf("callers[%d]: expected a name of its own", i)
-		}
-		one, err := g.newCaller(c)
-		if err != nil {
-			return fmt.Errorf("callers[%d]: %w", i, err)
-		}
-		g.callers[c.Name] = one
-	}
-
-	return nil
-}
-
-// newCaller checks a caller and sets its asker.
-func (g *Gateway) newCaller(c Caller) (*caller, error) {
-	c.Hold = cmp.Or(c.Hold, defaultHold)
-	one := &caller{Caller: c, asker: CallerAsker(g.cfg.Namespace, c)}
-	if (g.cfg.Ask != AskApprovers || c.InPlace) && c.Principal == "" {
-		return nil, errors.New("expected a principal, who is asked")
-	}
-	if err := one.asker.Check(); err != nil {
-		return nil, err
-	}
-	return one, nil
-}
-
-// callerOf returns the currently configured caller of a name, or ErrNoCaller.
-func (g *Gateway) callerOf(ctx context.Context, name string) (*caller, error) {
-	if one := g.callers[name]; one != nil {
-		return one, nil
-	}
-	if g.cfg.CallerOf == nil {
-		return nil, ErrNoCaller
-	}
-	c, err := g.cfg.CallerOf(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	c.Name = name
-	return g.newCaller(c)
-}
-
-// askedBy returns the caller of a request, or the error for the client.
-func (g *Gateway) askedBy(ctx context.Context, r *server.Request) (*caller, *wire.Error) {
-	by, err := g.callerOf(ctx, r.Caller)
-	switch {
-	case errors.Is(err, ErrNoCaller):
-		return nil, wire.Fail(wire.CodeInvalidRequest, "the caller is not configured")
-	case err != nil:
-		g.cfg.Log.ErrorContext(ctx, "a caller can't be found", "error", err)
-		return nil, wire.Fail(wire.CodeInternal, "nobody can say now who calls")
-	}
-
-	return by, nil
-}
-
-// readServers checks the servers and indexes them by alias.
-func (g *Gateway) readServers() error {
-	for i := range g.cfg.Servers {
-		s := &g.cfg.Servers[i]
-		if s.Alias == "" || g.servers[s.Alias] != nil || s.Upstream == nil {
-			return fmt.Errorf("servers[%d]: expected an alias of its own, and a connection", i)
-		}
-		g.servers[s.Alias] = s
-		g.tools.asking[s.Alias] = make(chan struct{}, 1)
-	}
-
-	return nil
-}
-
-// openRecords opens the records and creates the engine that works on calls.
-func (g *Gateway) openRecords() (err error) {
-	sealing := durable.Sealing{
-		Records:   g.cfg.Records,
-		Namespace: g.cfg.Namespace,
-		Key:       g.cfg.Key,
-		Purpose:   purpose,
-	}
-	if g.places, err = durable.NewVault[place](sealing, "places"); err != nil {
-		return err
-	}
-	g.engine, err = durable.New(durable.Config{
-		Sealing:   sealing,
-		People:    g.cfg.People,
-		Log:       g.cfg.Log,
-		Now:       g.cfg.Now,
-		Poll:      g.cfg.Poll,
-		Finish:    finishRuns,
-		FirstLook: firstLook,
-	}, durable.Transport[part]{
-		Decide:    g.decide,
-		Question:  g.question,
-		Answered:  g.userAnswered,
-		Run:       g.run,
-		Abandoned: g.abandoned,
-		Keep:      g.keep,
-		Asked:     g.asked,
-		Moved:     g.moved,
-
-		WithdrawReason: withdrawn,
-	})
-	return err
 }
 
 const (
@@ -369,15 +249,19 @@ func CallerAsker(namespace string, c Caller) approval.Asker {
 // store and namespace.
 func (g *Gateway) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
-	watching.Go(func() { g.watch(ctx) })
-	err := g.engine.Run(ctx)
+	watching.Go(func() { g.notifier.watch(ctx) })
+	err := g.keeper.engine.Run(ctx)
 	watching.Wait()
 	g.handling.wait(finishRuns) // they record what they did
 	g.ledger.Wait()
 	return err
 }
 
-// Idle reports whether this process works on no calls that asked.
-func (g *Gateway) Idle() bool { return g.engine.Idle() }
+// Refresh lists the tools of a server again, or of all servers if alias is empty. It also asks all
+// servers if there is no list yet.
+func (g *Gateway) Refresh(ctx context.Context, alias string) error {
+	return g.lister.refresh(ctx, alias)
+}
 
-func (g *Gateway) now() time.Time { return g.cfg.Now() }
+// Idle reports whether this process works on no calls that asked.
+func (g *Gateway) Idle() bool { return g.keeper.engine.Idle() }

@@ -20,7 +20,7 @@ const (
 
 // Describe returns what clients are offered: tools, and the other features of the servers.
 func (g *Gateway) Describe(context.Context, string) server.Description {
-	has := g.itemsHad()
+	has := g.offers.itemsHad()
 	logs := g.anyLogs()
 	return server.Description{
 		Capabilities:       withLogs(withItems(legacyCapabilities, has), logs),
@@ -114,30 +114,30 @@ func (g *Gateway) Handle(
 	defer g.handling.enter()()
 	switch r.Method {
 	case "tools/list":
-		return g.toolsList(ctx, r)
+		return g.lister.toolsList(ctx, r)
 	case wire.MethodCall:
 		return g.toolsCall(ctx, r, with)
 	case wire.MethodRead, wire.MethodPrompt:
 		return g.decided(ctx, r, with)
 	case catalog.ListResources:
-		return g.itemsList(ctx, r, "resources")
+		return g.offers.itemsList(ctx, r, "resources")
 	case catalog.ListTemplates:
-		return g.itemsList(ctx, r, "resourceTemplates")
+		return g.offers.itemsList(ctx, r, "resourceTemplates")
 	case catalog.ListPrompts:
-		return g.itemsList(ctx, r, "prompts")
+		return g.offers.itemsList(ctx, r, "prompts")
 	case "completion/complete":
 		return g.complete(ctx, r)
 	case "tasks/get":
-		return g.tasksGet(ctx, r)
+		return g.tasks.tasksGet(ctx, r)
 	case "tasks/cancel":
-		return g.tasksCancel(ctx, r)
+		return g.tasks.tasksCancel(ctx, r)
 	}
 
 	switch {
 	case r.Method == "tasks/result" && !r.Modern:
-		return g.tasksResult(ctx, r)
+		return g.tasks.tasksResult(ctx, r)
 	case r.Method == "tasks/update" && r.Modern:
-		return g.tasksUpdate(ctx, r)
+		return g.tasks.tasksUpdate(ctx, r)
 	}
 
 	return nil, wire.Fail(wire.CodeMethodNotFound, "unknown method: %s", r.Method)
@@ -145,3 +145,11 @@ func (g *Gateway) Handle(
 
 // Notified ignores notifications: none of them changes anything here.
 func (g *Gateway) Notified(context.Context, *server.Request) {}
+
+// Listen returns the topics that a caller may subscribe to: resources that the rules may let it
+// read, and its own tasks.
+func (g *Gateway) Listen(
+	ctx context.Context, r *server.Request, t server.Topics, tell server.Tell,
+) (server.Topics, *wire.Error) {
+	return g.notifier.listen(ctx, r, t, tell)
+}

@@ -58,22 +58,29 @@ func (l *itemLists) outdated(alias string, methods ...string) {
 	}
 }
 
+// offers knows the resources and prompts that clients are offered.
+type offers struct {
+	*base
+	lister *lister
+	items  itemLists
+}
+
 // askItems asks all servers for lists, and waits for ListPatience at most. Clients are notified
 // when a slower server has answered. With onlyUnknown, lists that are known are not requested
 // again.
-func (g *Gateway) askItems(ctx context.Context, onlyUnknown bool, methods ...string) {
+func (o *offers) askItems(ctx context.Context, onlyUnknown bool, methods ...string) {
 	var waits []listKey
 	var answers []<-chan struct{}
-	for i := range g.cfg.Servers {
+	for i := range o.cfg.Servers {
 		for _, method := range methods {
-			key := listKey{g.cfg.Servers[i].Alias, method}
-			if answer := g.askList(ctx, &g.cfg.Servers[i], key, onlyUnknown); answer != nil {
+			key := listKey{o.cfg.Servers[i].Alias, method}
+			if answer := o.askList(ctx, &o.cfg.Servers[i], key, onlyUnknown); answer != nil {
 				waits, answers = append(waits, key), append(answers, answer)
 			}
 		}
 	}
 
-	patience := time.NewTimer(g.cfg.ListPatience)
+	patience := time.NewTimer(o.cfg.ListPatience)
 	defer patience.Stop()
 	for i, answer := range answers {
 		select {
@@ -82,22 +89,22 @@ func (g *Gateway) askItems(ctx context.Context, onlyUnknown bool, methods ...str
 		case <-ctx.Done():
 		case <-patience.C:
 		}
-		g.items.mu.Lock()
+		o.items.mu.Lock()
 		for _, key := range waits[i:] {
-			l := g.items.list(key)
+			l := o.items.list(key)
 			l.late = l.asking != nil
 		}
-		g.items.mu.Unlock()
+		o.items.mu.Unlock()
 		return
 	}
 }
 
 // askList asks a server for a list in a goroutine of its own, unless it
 // is being asked. It returns nil if there is nothing to wait for.
-func (g *Gateway) askList(ctx context.Context, s *Server, key listKey, onlyUnknown bool) <-chan struct{} {
-	g.items.mu.Lock()
-	defer g.items.mu.Unlock()
-	l := g.items.list(key)
+func (o *offers) askList(ctx context.Context, s *Server, key listKey, onlyUnknown bool) <-chan struct{} {
+	o.items.mu.Lock()
+	defer o.items.mu.Unlock()
+	l := o.items.list(key)
 	switch {
 	case l.asking != nil:
 		return l.asking
@@ -108,20 +115,20 @@ func (g *Gateway) askList(ctx context.Context, s *Server, key listKey, onlyUnkno
 	answered := make(chan struct{})
 	l.asking = answered
 	go func() {
-		asking, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), g.cfg.ListWithin, errSlow)
+		asking, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), o.cfg.ListWithin, errSlow)
 		defer stop()
-		items, err := g.readItems(asking, s, key.method)
+		items, err := o.readItems(asking, s, key.method)
 		if err != nil {
-			g.cfg.Log.WarnContext(ctx, "a server's list can't be read", "server", s.Alias,
+			o.cfg.Log.WarnContext(ctx, "a server's list can't be read", "server", s.Alias,
 				"method", key.method, "error", err)
 		}
-		g.items.mu.Lock()
+		o.items.mu.Lock()
 		news := l.late && !slices.EqualFunc(l.items, items, sameItem)
 		l.items, l.err, l.known, l.late, l.asking = items, err, err == nil, false, nil
-		g.items.mu.Unlock()
+		o.items.mu.Unlock()
 		close(answered)
 		if news {
-			g.announce(context.WithoutCancel(ctx), changeOf(key.method))
+			o.announce(context.WithoutCancel(ctx), changeOf(key.method))
 		}
 	}()
 	return answered
@@ -139,7 +146,7 @@ func changeOf(method string) string {
 
 // readItems reads a list of a server. Items that clients would refuse are left out, because clients
 // would refuse the whole list.
-func (g *Gateway) readItems(ctx context.Context, s *Server, method string) ([]catalog.Item, error) {
+func (o *offers) readItems(ctx context.Context, s *Server, method string) ([]catalog.Item, error) {
 	kind, _, _ := strings.Cut(method, "/")
 	if has := s.has(); has != nil && !jsonmsg.IsObject(jsonmsg.Get(has, kind)) {
 		return nil, nil
@@ -151,17 +158,17 @@ func (g *Gateway) readItems(ctx context.Context, s *Server, method string) ([]ca
 	if err != nil {
 		return nil, err
 	}
-	return g.soundItems(ctx, s, method, all), nil
+	return o.soundItems(ctx, s, method, all), nil
 }
 
 // soundItems returns the items of a list that clients can be given, and logs the others.
-func (g *Gateway) soundItems(
+func (o *offers) soundItems(
 	ctx context.Context, s *Server, method string, all []json.RawMessage,
 ) (sound []catalog.Item) {
 	for _, raw := range all {
 		item, err := catalog.ReadItem(method, raw)
 		if err != nil {
-			g.cfg.Log.WarnContext(ctx, "an item of a list is left out", "server", s.Alias,
+			o.cfg.Log.WarnContext(ctx, "an item of a list is left out", "server", s.Alias,
 				"method", method, "item", safetext.Line(item.ID), "reason", err)
 			continue
 		}
@@ -178,12 +185,12 @@ type owned struct {
 
 // knownItems returns the items of a list of all servers with their aliases. It returns an error if
 // no server could be asked.
-func (g *Gateway) knownItems(method string) (all []owned, err error) {
+func (o *offers) knownItems(method string) (all []owned, err error) {
 	answered := false
-	g.items.mu.Lock()
-	for i := range g.cfg.Servers {
-		alias := g.cfg.Servers[i].Alias
-		l := g.items.list(listKey{alias, method})
+	o.items.mu.Lock()
+	for i := range o.cfg.Servers {
+		alias := o.cfg.Servers[i].Alias
+		l := o.items.list(listKey{alias, method})
 		for _, item := range l.items {
 			all = append(all, owned{alias, item})
 		}
@@ -192,7 +199,7 @@ func (g *Gateway) knownItems(method string) (all []owned, err error) {
 			err = l.err
 		}
 	}
-	g.items.mu.Unlock()
+	o.items.mu.Unlock()
 	if answered {
 		err = nil
 	}
@@ -201,23 +208,23 @@ func (g *Gateway) knownItems(method string) (all []owned, err error) {
 }
 
 // offeredItems returns the items of a list as clients see them.
-func (g *Gateway) offeredItems(ctx context.Context, method string) (texts [][]byte, err error) {
+func (o *offers) offeredItems(ctx context.Context, method string) (texts [][]byte, err error) {
 	asked := []string{method}
 	if method != catalog.ListPrompts { // which URIs are ambiguous depends on both
 		asked = []string{catalog.ListResources, catalog.ListTemplates}
 	}
-	g.askItems(ctx, false, asked...)
-	all, err := g.knownItems(method)
+	o.askItems(ctx, false, asked...)
+	all, err := o.knownItems(method)
 	if err != nil {
 		return nil, err
 	}
-	names := g.promptNames
+	names := o.promptNames
 	if method != catalog.ListPrompts {
-		names = g.claims().names
+		names = o.claims().names
 	}
 	for i, name := range names(all) {
 		if name == "" {
-			g.cfg.Log.WarnContext(ctx, "a prompt is left out, since its name is taken for another one",
+			o.cfg.Log.WarnContext(ctx, "a prompt is left out, since its name is taken for another one",
 				"server", all[i].alias, "prompt", safetext.Line(all[i].ID))
 			continue
 		}
@@ -231,12 +238,12 @@ func (g *Gateway) offeredItems(ctx context.Context, method string) (texts [][]by
 }
 
 // promptNames returns the names of prompts for clients.
-func (g *Gateway) promptNames(all []owned) []string {
+func (o *offers) promptNames(all []owned) []string {
 	of := make([]catalog.Owned, len(all))
 	for i, one := range all {
 		of[i] = catalog.Owned{Alias: one.alias, Name: one.ID}
 	}
-	return g.cfg.Naming.Names(of)
+	return o.cfg.Naming.Names(of)
 }
 
 // ownScheme is the prefix of URIs that contain the server's alias and its own URI:
@@ -272,16 +279,16 @@ type template struct {
 // claims has one claim for each server with resources.
 type claims []claim
 
-func (g *Gateway) claims() (all claims) {
-	g.items.mu.Lock()
-	defer g.items.mu.Unlock()
-	for i := range g.cfg.Servers {
-		s := &g.cfg.Servers[i]
+func (o *offers) claims() (all claims) {
+	o.items.mu.Lock()
+	defer o.items.mu.Unlock()
+	for i := range o.cfg.Servers {
+		s := &o.cfg.Servers[i]
 		c := claim{alias: s.Alias, uris: map[string]bool{}}
-		for _, item := range g.items.list(listKey{s.Alias, catalog.ListResources}).items {
+		for _, item := range o.items.list(listKey{s.Alias, catalog.ListResources}).items {
 			c.uris[uriKey(item.ID)] = true
 		}
-		for _, item := range g.items.list(listKey{s.Alias, catalog.ListTemplates}).items {
+		for _, item := range o.items.list(listKey{s.Alias, catalog.ListTemplates}).items {
 			c.templates = append(c.templates, readTemplate(item.ID))
 		}
 		all = append(all, c)
@@ -377,27 +384,27 @@ func (all claims) names(items []owned) []string {
 
 // findResource finds the server that a client's URI refers to, and returns the URI as the server
 // has it.
-func (g *Gateway) findResource(ctx context.Context, uri string) (*Server, string, *wire.Error) {
-	if s := g.owner(); s != nil {
+func (o *offers) findResource(ctx context.Context, uri string) (*Server, string, *wire.Error) {
+	if s := o.owner(); s != nil {
 		return s, uri, nil
 	}
 	if alias, own, is := unqualified(uri); is {
-		if s := g.servers[alias]; s != nil && own != "" {
+		if s := o.servers[alias]; s != nil && own != "" {
 			return s, own, nil
 		}
 		return nil, "", wire.Fail(wire.CodeInvalidParams, "unknown resource: %s", uri)
 	}
 
 	both := []string{catalog.ListResources, catalog.ListTemplates}
-	g.askItems(ctx, true, both...)
-	of := g.meant(uri)
+	o.askItems(ctx, true, both...)
+	of := o.meant(uri)
 	if len(of) == 0 {
-		g.askItems(ctx, false, both...) // it may be new
-		of = g.meant(uri)
+		o.askItems(ctx, false, both...) // it may be new
+		of = o.meant(uri)
 	}
 	switch len(of) {
 	case 1:
-		return g.servers[of[0]], uri, nil
+		return o.servers[of[0]], uri, nil
 	case 0:
 		return nil, "", wire.Fail(wire.CodeInvalidParams, "unknown resource: %s", uri)
 	}
@@ -410,12 +417,12 @@ func (g *Gateway) findResource(ctx context.Context, uri string) (*Server, string
 
 // meant returns the servers that a URI may belong to: those that list it, otherwise those whose
 // tools name it as their page, otherwise the only server that has resources at all.
-func (g *Gateway) meant(uri string) []string {
-	if of := g.claims().of(uri); len(of) > 0 {
+func (o *offers) meant(uri string) []string {
+	if of := o.claims().of(uri); len(of) > 0 {
 		return of
 	}
 	var pages, having []string
-	if table := g.tools.now(""); table != nil {
+	if table := o.lister.tools.now(""); table != nil {
 		for _, e := range table.Entries {
 			if e.Verdict.Tool.Page() == uri && !slices.Contains(pages, e.Alias) {
 				pages = append(pages, e.Alias)
@@ -425,8 +432,8 @@ func (g *Gateway) meant(uri string) []string {
 	if len(pages) > 0 {
 		return pages
 	}
-	for i := range g.cfg.Servers {
-		if s := &g.cfg.Servers[i]; jsonmsg.IsObject(jsonmsg.Get(s.has(), "resources")) {
+	for i := range o.cfg.Servers {
+		if s := &o.cfg.Servers[i]; jsonmsg.IsObject(jsonmsg.Get(s.has(), "resources")) {
 			having = append(having, s.Alias)
 		}
 	}
@@ -438,15 +445,15 @@ func (g *Gateway) meant(uri string) []string {
 
 // findPrompt finds the server that the client's name of a prompt refers to, and returns the
 // server's own name of it.
-func (g *Gateway) findPrompt(ctx context.Context, name string) (*Server, string, *wire.Error) {
-	if s := g.owner(); s != nil {
+func (o *offers) findPrompt(ctx context.Context, name string) (*Server, string, *wire.Error) {
+	if s := o.owner(); s != nil {
 		return s, name, nil
 	}
 	for _, onlyUnknown := range []bool{true, false} { // the second time for one that is new
-		g.askItems(ctx, onlyUnknown, catalog.ListPrompts)
-		all, _ := g.knownItems(catalog.ListPrompts)
-		if i := slices.Index(g.promptNames(all), name); i >= 0 && name != "" {
-			return g.servers[all[i].alias], all[i].ID, nil
+		o.askItems(ctx, onlyUnknown, catalog.ListPrompts)
+		all, _ := o.knownItems(catalog.ListPrompts)
+		if i := slices.Index(o.promptNames(all), name); i >= 0 && name != "" {
+			return o.servers[all[i].alias], all[i].ID, nil
 		}
 	}
 	return nil, "", wire.Fail(wire.CodeInvalidParams, "unknown prompt: %s", name)
@@ -454,12 +461,12 @@ func (g *Gateway) findPrompt(ctx context.Context, name string) (*Server, string,
 
 // itemsHad returns the capabilities of all servers whose items are offered. A server that is not
 // connected yet is assumed to have everything.
-func (g *Gateway) itemsHad() (all []json.RawMessage) {
-	if s := g.owner(); s != nil {
+func (o *offers) itemsHad() (all []json.RawMessage) {
+	if s := o.owner(); s != nil {
 		return []json.RawMessage{s.hasOrMay()}
 	}
-	for i := range g.cfg.Servers {
-		all = append(all, g.cfg.Servers[i].hasOrMay())
+	for i := range o.cfg.Servers {
+		all = append(all, o.cfg.Servers[i].hasOrMay())
 	}
 	return all
 }
@@ -476,7 +483,7 @@ func (s *Server) hasOrMay() json.RawMessage {
 }
 
 // errItems logs that a list can't be read, and returns the error for the client.
-func (g *Gateway) errItems(ctx context.Context, method string, err error) *wire.Error {
-	g.cfg.Log.WarnContext(ctx, "a list can't be read", "method", method, "error", fmt.Sprint(err))
+func (o *offers) errItems(ctx context.Context, method string, err error) *wire.Error {
+	o.cfg.Log.WarnContext(ctx, "a list can't be read", "method", method, "error", fmt.Sprint(err))
 	return wire.Fail(wire.CodeInternal, "the list can't be read now")
 }

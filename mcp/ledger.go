@@ -1,11 +1,9 @@
 package mcp
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 
-	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/mcp/upstream"
 )
@@ -37,27 +35,6 @@ func outcomeFacts(out upstream.Answer) map[string]any {
 // unknownFacts returns the facts of a run whose outcome is unknown.
 func unknownFacts() map[string]any { return map[string]any{"outcome": "unknown"} }
 
-// note records a call in the background, so that no write to a store delays the answer to an
-// allowed call. It blocks only if the ledger can't keep up.
-func (g *Gateway) note(ctx context.Context, event string, q *request, facts map[string]any) {
-	ctx = context.WithoutCancel(ctx)
-	g.notes <- struct{}{}
-	g.ledger.Go(func() {
-		defer func() { <-g.notes }()
-		facts := with(facts, map[string]any{
-			"server":     q.call.Server,
-			"tool":       q.call.Tool,
-			"definition": q.call.ToolDefinition,
-			"binding":    q.bound(),
-		})
-		subject := subjectOf(q.call.Server, q.call.Tool)
-		err := g.cfg.Record(ctx, event, subject, q.caller.asker.Token, facts)
-		if err != nil {
-			g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)
-		}
-	})
-}
-
 // bound returns the binding of a call, or an empty string if its arguments can't be bound.
 func (q *request) bound() string {
 	if q.decision.Binding != "" || q.plan == nil {
@@ -70,24 +47,6 @@ func (q *request) bound() string {
 	return binding
 }
 
-// noteRecord records what happens to a call that asked.
-func (g *Gateway) noteRecord(ctx context.Context, event string, c *record, facts map[string]any) error {
-	p := &c.Part
-	facts = with(facts, map[string]any{
-		"server":     p.Server,
-		"tool":       p.Tool,
-		"definition": p.Definition,
-		"binding":    p.ran(),
-	})
-	if p.Grant != "" {
-		facts["grant"] = p.Grant
-	} else {
-		facts["request"] = p.Ref
-	}
-	subject := subjectOf(p.Server, p.Tool)
-	return g.cfg.Record(context.WithoutCancel(ctx), event, subject, c.Asker.Token, facts)
-}
-
 // ran returns the binding of what runs, including an approver's edit. Until that is known it
 // returns the binding of the original call.
 func (p *part) ran() string {
@@ -95,17 +54,6 @@ func (p *part) ran() string {
 		return p.Runs
 	}
 	return p.Binding
-}
-
-// noteLost records a run whose outcome is unknown because the server gave no valid answer or the
-// process died.
-func (g *Gateway) noteLost(ctx context.Context, was durable.State, c *record) {
-	if was != durable.Running || !c.Over() || c.Ending.Why == durable.Returned {
-		return
-	}
-	if err := g.noteRecord(ctx, eventRan, c, unknownFacts()); err != nil {
-		g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", eventRan, "error", err)
-	}
 }
 
 // with adds facts to the common facts of a record.

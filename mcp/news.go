@@ -2,13 +2,11 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
-	"github.com/assent-dev/assent/mcp/catalog"
 	"github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/mcp/wire"
 	"github.com/assent-dev/assent/resolve"
@@ -18,6 +16,16 @@ import (
 type followable interface {
 	Follow(ctx context.Context, uri string, began func()) error
 	Updated() <-chan string
+}
+
+// notifier watches the servers and the rules for changes, and notifies clients of them.
+type notifier struct {
+	*base
+	lister    *lister
+	offers    *offers
+	keeper    *keeper
+	tasks     *tasks
+	followers followers
 }
 
 // followers holds the clients that are subscribed to resources.
@@ -61,17 +69,16 @@ func (e *ear) hear(tell func()) {
 	}()
 }
 
-// Listen returns the topics that a caller may subscribe to: resources that the rules may let it
-// read, and its own tasks.
-func (g *Gateway) Listen(
+// listen subscribes a client to topics; see Gateway.Listen.
+func (n *notifier) listen(
 	ctx context.Context, r *server.Request, t server.Topics, tell server.Tell,
 ) (agreed server.Topics, bad *wire.Error) {
-	by, bad := g.askedBy(ctx, r)
+	by, bad := n.askedBy(ctx, r)
 	if bad != nil {
 		return agreed, bad
 	}
 	for _, uri := range t.Resources {
-		switch bad = g.listenTo(ctx, &ear{caller: by, uri: uri, tell: tell}); {
+		switch bad = n.listenTo(ctx, &ear{caller: by, uri: uri, tell: tell}); {
 		case bad == nil:
 			agreed.Resources = append(agreed.Resources, uri)
 		case !r.Modern:
@@ -80,10 +87,10 @@ func (g *Gateway) Listen(
 	}
 
 	for _, id := range t.Tasks {
-		c, bad := g.taskByID(ctx, r, id)
+		c, bad := n.tasks.taskByID(ctx, r, id)
 		if bad == nil && r.Modern && r.Capabilities.Tasks {
 			agreed.Tasks = append(agreed.Tasks, id)
-			go g.tellTask(ctx, r, c.Key, tell)
+			go n.tellTask(ctx, r, c.Key, tell)
 		}
 	}
 
@@ -92,18 +99,18 @@ func (g *Gateway) Listen(
 
 // mayHear reports whether the rules may allow reading a resource. It returns false if the rules
 // can't be read.
-func (g *Gateway) mayHear(ctx context.Context, by *caller, key resourceKey) bool {
-	plan, err := g.cfg.Plan(ctx)
+func (n *notifier) mayHear(ctx context.Context, by *caller, key resourceKey) bool {
+	plan, err := n.cfg.Plan(ctx)
 	if err != nil {
 		return false
 	}
 	args := written(func(w *jsonmsg.Writer) { w.Member("uri", key.uri) })
-	return plan.DecideAt(pseudo(key.alias, wire.MethodRead).call(by, args), g.now()).Outcome != resolve.Deny
+	return plan.DecideAt(pseudo(key.alias, wire.MethodRead).call(by, args), n.now()).Outcome != resolve.Deny
 }
 
 // listenTo subscribes a client to a resource until ctx ends.
-func (g *Gateway) listenTo(ctx context.Context, e *ear) *wire.Error {
-	s, own, bad := g.findResource(ctx, e.uri)
+func (n *notifier) listenTo(ctx context.Context, e *ear) *wire.Error {
+	s, own, bad := n.offers.findResource(ctx, e.uri)
 	if bad != nil {
 		return bad
 	}
@@ -112,18 +119,18 @@ func (g *Gateway) listenTo(ctx context.Context, e *ear) *wire.Error {
 		return wire.Fail(wire.CodeMethodNotFound, "the server has no news of resources")
 	}
 	key := resourceKey{s.Alias, own}
-	if !g.mayHear(ctx, e.caller, key) {
+	if !n.mayHear(ctx, e.caller, key) {
 		return wire.Fail(wire.CodeInvalidParams, "Not run. Policy denies reading this resource.")
 	}
 
-	f := g.followers.join(from, key, e)
-	context.AfterFunc(ctx, func() { g.followers.leave(key, f, e) })
+	joined := n.followers.join(from, key, e)
+	context.AfterFunc(ctx, func() { n.followers.leave(key, joined, e) })
 	select {
-	case <-f.began:
+	case <-joined.began:
 		return nil
-	case <-f.ended:
-		g.followers.leave(key, f, e)
-		return refusal(f.why)
+	case <-joined.ended:
+		n.followers.leave(key, joined, e)
+		return refusal(joined.why)
 	case <-ctx.Done():
 		return wire.Fail(wire.CodeInternal, "the client has gone")
 	}
@@ -204,56 +211,37 @@ func (l *followers) hearing(key resourceKey) (all []*ear) {
 }
 
 // updated notifies the clients that may still read a resource of its change.
-func (g *Gateway) updated(ctx context.Context, key resourceKey) {
-	for _, e := range g.followers.hearing(key) {
-		if !g.mayHear(ctx, e.caller, key) {
+func (n *notifier) updated(ctx context.Context, key resourceKey) {
+	for _, e := range n.followers.hearing(key) {
+		if !n.mayHear(ctx, e.caller, key) {
 			continue
 		}
-		e.hear(func() { g.tellUpdated(ctx, e) })
+		e.hear(func() { n.tellUpdated(ctx, e) })
 	}
 }
 
-func (g *Gateway) tellUpdated(ctx context.Context, e *ear) {
+func (n *notifier) tellUpdated(ctx context.Context, e *ear) {
 	err := e.tell("notifications/resources/updated", func(w *jsonmsg.Writer) { w.Member("uri", e.uri) })
 	if err != nil {
-		g.cfg.Log.InfoContext(ctx, "news did not reach a client", "caller", e.caller.Name, "error", err)
+		n.cfg.Log.InfoContext(ctx, "news did not reach a client", "caller", e.caller.Name, "error", err)
 	}
 }
 
 // tellTask reports the status of a task immediately and after each change until the task has ended.
-func (g *Gateway) tellTask(ctx context.Context, r *server.Request, key string, tell server.Tell) {
+func (n *notifier) tellTask(ctx context.Context, r *server.Request, key string, tell server.Tell) {
 	for told := ""; ; {
 		var now string
-		c, err := g.engine.Watch(ctx, key, func(c *record) bool {
-			now = status(c, true) + g.statusMessage(c)
+		c, err := n.keeper.engine.Watch(ctx, key, func(c *record) bool {
+			now = status(c, true) + n.tasks.statusMessage(c)
 			return now != told
 		})
 		if err != nil {
 			return // it is forgotten, or the client has gone
 		}
 		told = now
-		err = tell("notifications/tasks", func(w *jsonmsg.Writer) { g.writeDetailed(w, c, r) })
+		err = tell("notifications/tasks", func(w *jsonmsg.Writer) { n.tasks.writeDetailed(w, c, r) })
 		if err != nil || c.Over() {
 			return
 		}
 	}
-}
-
-// logged passes a log message of a server to the client for which the server works.
-func (g *Gateway) logged(alias string, params json.RawMessage, with *server.Exchange) {
-	l, bad := wire.ReadLog(params)
-	if bad != nil {
-		return
-	}
-	logger, _ := catalog.Instructions(l.Logger)
-	l.Logger = alias
-	if logger != "" {
-		l.Logger += "/" + logger
-	}
-	safe := catalog.Message(l.Data)
-	if safe.Problem != "" {
-		return // a name of a member holds what isn't shown
-	}
-	l.Data = safe.Text
-	_ = with.Log(l) // it may be gone
 }

@@ -385,3 +385,26 @@ func TestALostResultIsNoCallThatNeverRan(t *testing.T) {
 	c.until("write_file", `{"path":"/b"}`, "done")
 	c.expect(c.call("write_file", `{"path":"/b"}`), "another call than the same one before, which ran")
 }
+
+// TestCallIsDecidedThreeTimes: each decision of the gateway looks up the caller once. The decisions are
+// made when the call arrives, before people are asked, and when they have approved it.
+func TestCallIsDecidedThreeTimes(t *testing.T) {
+	var lookups atomic.Int64
+	w := newWorld(t, func(cfg *mcp.Config) {
+		caller := cfg.Callers[0]
+		caller.Hold = time.Hour
+		cfg.Callers = nil
+		cfg.CallerOf = func(context.Context, string) (mcp.Caller, error) {
+			lookups.Add(1)
+			return caller, nil
+		}
+	})
+	c := w.connect(t)
+	before := lookups.Load()
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write_file","arguments":{"path":"a"}}}`)
+	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
+	c.expect(c.hear(), "done 1")
+	if n := lookups.Load() - before; n != 3 {
+		t.Errorf("decided %d times, expected 3", n)
+	}
+}

@@ -96,13 +96,13 @@ func (p *parking) take(id string) *parked {
 
 // mayPark reports whether the server asks by requests of its own and the client can only be asked
 // by results.
-func (g *Gateway) mayPark(r *server.Request, s *Server) bool {
+func (f *forwarder) mayPark(r *server.Request, s *Server) bool {
 	says, ok := s.Upstream.(interface{ Peer() upstream.Peer })
 	return r.Modern && ok && wire.IsLegacy(says.Peer().Version) && s.Questions.relays()
 }
 
 // passParked passes on a call and keeps it open while its client is asked.
-func (g *Gateway) passParked(
+func (f *forwarder) passParked(
 	ctx context.Context, r *server.Request, q *request, d *delivery,
 ) (json.RawMessage, *wire.Error) {
 	c := &parked{
@@ -111,25 +111,25 @@ func (g *Gateway) passParked(
 		answer: make(chan json.RawMessage),
 		ended:  make(chan struct{}),
 	}
-	open, stop := context.WithTimeout(context.WithoutCancel(ctx), g.cfg.RunWithin)
+	open, stop := context.WithTimeout(context.WithoutCancel(ctx), f.cfg.RunWithin)
 	c.stop = stop
-	d.ask = g.askerOf(c, g.servers[q.call.Server], r.Capabilities)
+	d.ask = f.askerOf(c, f.servers[q.call.Server], r.Capabilities)
 	go func() {
 		defer close(c.ended)
 		defer stop()
-		defer g.parking.ended(c)
-		c.out, c.err = g.send(open, d)
-		g.noteOutcome(open, q, c.out, c.err)
+		defer f.parking.ended(c)
+		c.out, c.err = f.send(open, d)
+		f.noteOutcome(open, q, c.out, c.err)
 	}()
-	return g.followParked(ctx, r, q, c)
+	return f.followParked(ctx, r, q, c)
 }
 
 // askerOf returns a function that asks a modern client by the result of its call.
-func (g *Gateway) askerOf(
+func (f *forwarder) askerOf(
 	c *parked, s *Server, able server.Capabilities,
 ) func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error) {
 	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
-		shown, own, err := g.relayable(s, able, method, params)
+		shown, own, err := f.relayable(s, able, method, params)
 		if err != nil || own != nil {
 			return ownAnswer(method, own, err)
 		}
@@ -152,48 +152,48 @@ func (g *Gateway) askerOf(
 }
 
 // followParked waits until a parked call has ended or its server asks a question.
-func (g *Gateway) followParked(
+func (f *forwarder) followParked(
 	ctx context.Context, r *server.Request, q *request, c *parked,
 ) (json.RawMessage, *wire.Error) {
 	select {
 	case <-c.ended:
-		return g.answerOf(r, q, c.out, c.err)
+		return f.answerOf(r, q, c.out, c.err)
 	case <-ctx.Done():
 		c.stop()
 		<-c.ended
-		return g.answerOf(r, q, c.out, c.err)
+		return f.answerOf(r, q, c.out, c.err)
 	case question := <-c.asked:
-		return g.askParked(r, q, c, question)
+		return f.askParked(r, q, c, question)
 	}
 }
 
 // askParked returns a question to the client and parks the call.
-func (g *Gateway) askParked(
+func (f *forwarder) askParked(
 	r *server.Request, q *request, c *parked, question json.RawMessage,
 ) (json.RawMessage, *wire.Error) {
 	id := rand.Text()
-	if !g.parking.park(id, c) {
+	if !f.parking.park(id, c) {
 		c.stop()
-		return g.say(r, &wire.Said{Text: textAsks, IsError: true})
+		return f.say(r, &wire.Said{Text: textAsks, IsError: true})
 	}
 	next := round{
 		ID:     id,
 		Caller: q.caller.Name,
 		Said:   q.said(),
-		Until:  g.now().Add(stateLives),
+		Until:  f.now().Add(stateLives),
 		Names:  []string{parkedName},
 		Parked: id,
 	}
-	return g.sealRound(next, written(func(w *jsonmsg.Writer) { w.Name(parkedName).Verbatim(question) }))
+	return f.sealRound(next, written(func(w *jsonmsg.Writer) { w.Name(parkedName).Verbatim(question) }))
 }
 
 const parkedName = "question"
 
 // goOn passes the client's answer to a parked call.
-func (g *Gateway) goOn(ctx context.Context, r *server.Request, q *request) (json.RawMessage, *wire.Error) {
-	c, answer := g.parking.take(q.round.Parked), jsonmsg.Get(q.responses, parkedName)
+func (f *forwarder) goOn(ctx context.Context, r *server.Request, q *request) (json.RawMessage, *wire.Error) {
+	c, answer := f.parking.take(q.round.Parked), jsonmsg.Get(q.responses, parkedName)
 	if c == nil {
-		return g.say(r, &wire.Said{
+		return f.say(r, &wire.Said{
 			Text: "This call may have run in part. Its server asked something, and nobody waits for the answer any " +
 				"more. Check before calling again.",
 			IsError: true,
@@ -210,5 +210,5 @@ func (g *Gateway) goOn(ctx context.Context, r *server.Request, q *request) (json
 		c.stop()
 	}
 
-	return g.followParked(ctx, r, q, c)
+	return f.followParked(ctx, r, q, c)
 }

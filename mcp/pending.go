@@ -60,9 +60,9 @@ func (p *pending) leave(caller string) {
 }
 
 // count counts the open calls in the store: the records without an expiry.
-func (g *Gateway) count(ctx context.Context) (map[string]int, error) {
+func (k *keeper) count(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
-	err := g.engine.Each(ctx, "", func(r store.Record) {
+	err := k.engine.Each(ctx, "", func(r store.Record) {
 		escaped, _, _ := strings.Cut(r.Key, "/")
 		name, err := url.PathUnescape(escaped)
 		if err == nil && r.Expires.IsZero() {
@@ -73,9 +73,9 @@ func (g *Gateway) count(ctx context.Context) (map[string]int, error) {
 }
 
 // moved updates the count when a call ends, and records a run whose outcome was lost.
-func (g *Gateway) moved(ctx context.Context, was durable.State, c *record) {
-	g.noteLost(ctx, was, c)
+func (k *keeper) moved(ctx context.Context, was durable.State, c *record) {
+	k.noteLost(ctx, was, c)
 	if c.Over() && was != durable.Ended {
-		g.pending.leave(c.Part.Caller)
+		k.pending.leave(c.Part.Caller)
 	}
 }

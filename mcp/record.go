@@ -11,6 +11,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -63,6 +64,51 @@ type fault struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
+// keeper keeps the records of calls that ask, decides on them again, and runs those that are
+// approved.
+type keeper struct {
+	*base
+	lister    *lister
+	forwarder *forwarder
+	engine    *durable.Engine[part]
+	process   string // this process, among those that work on the same records
+	waiters   waiters
+	pending   pending
+}
+
+// newKeeper opens the records and creates the engine that works on calls.
+func newKeeper(b *base, l *lister, f *forwarder) (k *keeper, err error) {
+	k = &keeper{
+		base:      b,
+		lister:    l,
+		forwarder: f,
+		process:   rand.Text(),
+		waiters:   waiters{of: map[string][]*server.Exchange{}},
+		pending:   pending{most: b.cfg.MaxPending},
+	}
+	k.engine, err = durable.New(durable.Config{
+		Sealing:   b.sealing,
+		People:    b.cfg.People,
+		Log:       b.cfg.Log,
+		Now:       b.cfg.Now,
+		Poll:      b.cfg.Poll,
+		Finish:    finishRuns,
+		FirstLook: firstLook,
+	}, durable.Transport[part]{
+		Decide:    k.decide,
+		Question:  k.question,
+		Answered:  k.userAnswered,
+		Run:       k.run,
+		Abandoned: k.abandoned,
+		Keep:      k.keep,
+		Asked:     k.asked,
+		Moved:     k.moved,
+
+		WithdrawReason: withdrawn,
+	})
+	return k, err
+}
+
 // place finds the records of a caller's calls with the same content, one after the other.
 type place struct {
 	Turn int `json:"turn"` // of the record that counts
@@ -79,21 +125,30 @@ type request struct {
 	back     state           // that the client sent back; zero for none
 	// what a modern client answers to the questions that were sent with that state
 	responses json.RawMessage
+	content   string    // what said returns, once it was needed
 	round     *round    // that a server's question belongs to; nil: none was asked
 	looked    string    // the reference about which nothing more is shown in the client
 	gaveUp    bool      // its user was asked in the client, and gave no answer
 	earlier   time.Time // when the same call ran before; zero: it didn't, as far as is known
+	// with is the client if it waits for a new call in any case, and until is the time for which it
+	// waits. If with is nil, the client may be shown something first.
+	with  *server.Exchange
+	until time.Time
 }
 
 // said returns a hash of the call's content that doesn't depend on the formatting of its JSON, the
 // rules or the tool's definition. It returns an empty string if the arguments can't be read.
 func (q *request) said() string {
+	if q.content != "" {
+		return q.content
+	}
 	canonical, err := value.AppendCanonicalText(nil, q.call.Args, value.DefaultLimits())
 	if err != nil {
 		return ""
 	}
 	c := q.call
-	return durable.Hash(fmt.Sprintf("%q %q %q %q %s", c.Server, c.Tool, c.Principal, c.Session, canonical))
+	q.content = durable.Hash(fmt.Sprintf("%q %q %q %q %s", c.Server, c.Tool, c.Principal, c.Session, canonical))
+	return q.content
 }
 
 // errUnreadable means that the arguments of a call can't be read, so its content can't be compared.
@@ -107,22 +162,22 @@ const (
 
 // enter returns the record of a call. It creates a new one if there is none, or if the caller has
 // already been informed how the last one ended.
-func (g *Gateway) enter(ctx context.Context, q *request) (*record, error) {
+func (k *keeper) enter(ctx context.Context, q *request) (*record, error) {
 	said := q.said()
 	if said == "" {
 		return nil, errUnreadable
 	}
 	at := url.PathEscape(q.caller.Name) + "/" + said
 	for range maxTurns {
-		turn, err := g.turn(ctx, at)
+		turn, err := k.turn(ctx, at)
 		if err != nil {
 			return nil, err
 		}
-		c, err := g.inTurn(ctx, q, key(at, turn))
+		c, err := k.inTurn(ctx, q, key(at, turn))
 		if err != nil || c != nil {
 			return c, err
 		}
-		if err := g.nextTurn(ctx, at, turn); err != nil {
+		if err := k.nextTurn(ctx, at, turn); err != nil {
 			return nil, err
 		}
 	}
@@ -134,8 +189,8 @@ func (g *Gateway) enter(ctx context.Context, q *request) (*record, error) {
 func key(at string, turn int) string { return fmt.Sprintf("%s/%d", at, turn) }
 
 // turn returns the number of the current record in a place.
-func (g *Gateway) turn(ctx context.Context, at string) (int, error) {
-	d, err := g.places.Get(ctx, at)
+func (k *keeper) turn(ctx context.Context, at string) (int, error) {
+	d, err := k.places.Get(ctx, at)
 	if errors.Is(err, approval.ErrNotFound) {
 		return 1, nil
 	}
@@ -146,13 +201,13 @@ func (g *Gateway) turn(ctx context.Context, at string) (int, error) {
 }
 
 // nextTurn moves a place to its next record, unless another process has done so.
-func (g *Gateway) nextTurn(ctx context.Context, at string, was int) error {
-	_, err := g.places.Edit(ctx, at, func(d *durable.Doc[place]) error {
+func (k *keeper) nextTurn(ctx context.Context, at string, was int) error {
+	_, err := k.places.Edit(ctx, at, func(d *durable.Doc[place]) error {
 		if max(d.Body.Turn, 1) != was {
 			return durable.ErrUnchanged
 		}
 		d.Body.Turn = was + 1
-		d.Expires = g.now().Add(keepPlace)
+		d.Expires = k.now().Add(keepPlace)
 		return nil
 	})
 	if errors.Is(err, durable.ErrUnchanged) {
@@ -162,11 +217,11 @@ func (g *Gateway) nextTurn(ctx context.Context, at string, was int) error {
 }
 
 // inTurn returns the record with a key, or nil if its turn is over.
-func (g *Gateway) inTurn(ctx context.Context, q *request, key string) (*record, error) {
-	c, err := g.engine.Get(ctx, key)
+func (k *keeper) inTurn(ctx context.Context, q *request, key string) (*record, error) {
+	c, err := k.engine.Get(ctx, key)
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
-		return g.add(ctx, q, key)
+		return k.add(ctx, q, key)
 	case err != nil:
 		return nil, err
 	case c.Over() && c.Part.Told:
@@ -176,7 +231,7 @@ func (g *Gateway) inTurn(ctx context.Context, q *request, key string) (*record, 
 		return c, nil
 	}
 
-	return nil, g.overtake(ctx, key, told)
+	return nil, k.overtake(ctx, key, told)
 }
 
 // ranAt returns when an ended call ran or may have run. It returns the zero time if the call did
@@ -189,17 +244,26 @@ func ranAt(c *record) time.Time {
 }
 
 // add stores a new call.
-func (g *Gateway) add(ctx context.Context, q *request, key string) (*record, error) {
-	if err := g.pending.enter(ctx, q.caller.Name, g.count); err != nil {
+func (k *keeper) add(ctx context.Context, q *request, key string) (*record, error) {
+	if err := k.pending.enter(ctx, q.caller.Name, k.count); err != nil {
 		return nil, err
 	}
 	c := q.record(key)
-	err := g.engine.Add(ctx, c)
+	if q.with != nil {
+		// The call is wanted from its start: a change right after it is added would collide with the
+		// engine, which would decide and ask again.
+		k.waiters.enter(key, q.with)
+		c.Part.Wanted, c.Part.WantedBy = q.until.Add(together), k.process
+	}
+	err := k.engine.Add(ctx, c)
 	if err != nil {
-		g.pending.leave(q.caller.Name)
+		k.pending.leave(q.caller.Name)
+		if q.with != nil {
+			k.waiters.leave(key, q.with)
+		}
 	}
 	if errors.Is(err, durable.ErrExists) {
-		return g.engine.Get(ctx, key)
+		return k.engine.Get(ctx, key)
 	}
 	return c, err
 }
@@ -226,11 +290,11 @@ func (q *request) record(key string) *record {
 }
 
 // abandoned returns why nothing more can be done for a call.
-func (g *Gateway) abandoned(c *record) string {
-	if g.callers[c.Part.Caller] == nil && g.cfg.CallerOf == nil {
+func (k *keeper) abandoned(c *record) string {
+	if k.callers[c.Part.Caller] == nil && k.cfg.CallerOf == nil {
 		return "the caller is not configured any more"
 	}
-	if g.servers[c.Part.Server] == nil {
+	if k.servers[c.Part.Server] == nil {
 		return "the server is not configured any more"
 	}
 	return ""
@@ -238,8 +302,8 @@ func (g *Gateway) abandoned(c *record) string {
 
 // whoAsked returns the caller of a stored call. If the caller isn't configured here, it is rebuilt
 // from the record.
-func (g *Gateway) whoAsked(c *record) *caller {
-	if one := g.callers[c.Part.Caller]; one != nil {
+func (k *keeper) whoAsked(c *record) *caller {
+	if one := k.callers[c.Part.Caller]; one != nil {
 		return one
 	}
 	return &caller{
@@ -253,4 +317,15 @@ func (g *Gateway) whoAsked(c *record) *caller {
 }
 
 // keep returns the time until which an ended call is remembered.
-func (g *Gateway) keep(*record) time.Time { return g.now().Add(max(g.cfg.Keep, taskLives)) }
+func (k *keeper) keep(*record) time.Time { return k.now().Add(max(k.cfg.Keep, taskLives)) }
+
+// noteLost records a run whose outcome is unknown because the server gave no valid answer or the
+// process died.
+func (k *keeper) noteLost(ctx context.Context, was durable.State, c *record) {
+	if was != durable.Running || !c.Over() || c.Ending.Why == durable.Returned {
+		return
+	}
+	if err := k.noteRecord(ctx, eventRan, c, unknownFacts()); err != nil {
+		k.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", eventRan, "error", err)
+	}
+}

@@ -67,7 +67,7 @@ var errNotShown = errors.New("the question can't be shown")
 
 // relayable returns the params of a server's question as the client gets them. If the gateway
 // answers the question itself, own is the answer.
-func (g *Gateway) relayable(
+func (f *forwarder) relayable(
 	s *Server, able server.Capabilities, method string, params json.RawMessage,
 ) (shown, own json.RawMessage, err error) {
 	q := &s.Questions
@@ -77,7 +77,7 @@ func (g *Gateway) relayable(
 	case method == methodRoots && len(q.Roots) > 0:
 		return nil, rootsOf(q.Roots), nil
 	case method == methodElicit && q.Elicitation:
-		shown, err = g.elicitation(s.Alias, able, params)
+		shown, err = f.elicitation(s.Alias, able, params)
 		return shown, nil, err
 	case method == methodSample && q.Sampling && jsonmsg.IsObject(jsonmsg.Get(able.Raw, "sampling")):
 		return params, nil, nil
@@ -106,9 +106,11 @@ func rootsOf(all []string) json.RawMessage {
 
 // elicitation returns a question for the user with the server's alias before it and texts that are
 // safe to show.
-func (g *Gateway) elicitation(alias string, able server.Capabilities, params json.RawMessage) (json.RawMessage, error) {
+func (f *forwarder) elicitation(
+	alias string, able server.Capabilities, params json.RawMessage,
+) (json.RawMessage, error) {
 	if mode, _ := jsonmsg.ReadString(jsonmsg.Get(params, "mode")); mode == "url" {
-		return g.link(alias, able, params)
+		return f.link(alias, able, params)
 	}
 	if !able.Form {
 		return nil, errNotRelayed
@@ -136,9 +138,9 @@ func labelled(alias string, params json.RawMessage) (json.RawMessage, error) {
 
 // link returns a server's link for the client. It must be an https URL that doesn't lead to a page
 // of assent. Its id is replaced with one of the gateway's.
-func (g *Gateway) link(alias string, able server.Capabilities, params json.RawMessage) (json.RawMessage, error) {
+func (f *forwarder) link(alias string, able server.Capabilities, params json.RawMessage) (json.RawMessage, error) {
 	text, _ := jsonmsg.ReadString(jsonmsg.Get(params, "url"))
-	if !able.URL || !g.mayLead(text) {
+	if !able.URL || !f.mayLead(text) {
 		return nil, errNotRelayed
 	}
 	params, err := labelled(alias, params)
@@ -151,14 +153,14 @@ func (g *Gateway) link(alias string, able server.Capabilities, params json.RawMe
 
 // mayLead reports whether a client may be sent to a URL that a server chose. It must not be a page
 // where people approve.
-func (g *Gateway) mayLead(text string) bool {
+func (f *forwarder) mayLead(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.User != nil || !plainHost(u.Hostname()) {
 		return false
 	}
-	own := slices.Clone(g.cfg.Own)
-	if g.cfg.Page != nil {
-		own = append(own, g.cfg.Page("x"))
+	own := slices.Clone(f.cfg.Own)
+	if f.cfg.Page != nil {
+		own = append(own, f.cfg.Page("x"))
 	}
 	return !slices.ContainsFunc(own, func(page string) bool {
 		o, err := url.Parse(page)
@@ -175,14 +177,14 @@ func plainHost(name string) bool {
 
 // asker returns a function that answers a server's questions while a call of a legacy client is
 // open. It returns nil if the client can't be asked this way.
-func (g *Gateway) asker(
+func (f *forwarder) asker(
 	s *Server, with *server.Exchange,
 ) func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error) {
 	if with == nil || with.Modern() {
 		return nil
 	}
 	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
-		asked, own, err := g.relayable(s, with.Capabilities(), method, params)
+		asked, own, err := f.relayable(s, with.Capabilities(), method, params)
 		if err != nil || own != nil {
 			return ownAnswer(method, own, err)
 		}
@@ -207,7 +209,7 @@ func ownAnswer(method string, own json.RawMessage, err error) (json.RawMessage, 
 
 // relayedError returns a server's error as the client gets it. An error that sends the user to a
 // page is replaced if a link may not lead there.
-func (g *Gateway) relayedError(r *server.Request, alias string, bad *wire.Error) *wire.Error {
+func (f *forwarder) relayedError(r *server.Request, alias string, bad *wire.Error) *wire.Error {
 	if bad.Code != wire.CodeURLElicitation {
 		return bad
 	}
@@ -216,20 +218,20 @@ func (g *Gateway) relayedError(r *server.Request, alias string, bad *wire.Error)
 		"the server %s wants the user to open a page that is not shown here",
 		alias,
 	)
-	if r.Modern || r.Version != wire.V20251125 || !g.servers[alias].Questions.Elicitation {
+	if r.Modern || r.Version != wire.V20251125 || !f.servers[alias].Questions.Elicitation {
 		return refused
 	}
-	f := jsonmsg.Read(bad.Data, wire.Limits())
+	fields := jsonmsg.Read(bad.Data, wire.Limits())
 	var links [][]byte
-	for _, one := range f.Elements("elicitations", mostLinks) {
-		params, err := g.link(alias, r.Capabilities, one)
+	for _, one := range fields.Elements("elicitations", mostLinks) {
+		params, err := f.link(alias, r.Capabilities, one)
 		if err != nil {
 			return refused
 		}
 		links = append(links, params)
 	}
 
-	if f.Err() != nil {
+	if fields.Err() != nil {
 		return refused
 	}
 	message, _ := catalog.Instructions(bad.Message)

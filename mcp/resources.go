@@ -25,18 +25,6 @@ func pseudo(alias, method string) *tool {
 
 func isPseudo(name string) bool { return name == catalog.ToolRead || name == catalog.ToolPrompt }
 
-// owner returns the only server whose resources and prompts are offered: the configured one, or the
-// only server. It returns nil if several servers offer theirs.
-func (g *Gateway) owner() *Server {
-	if g.cfg.Resources != "" {
-		return g.servers[g.cfg.Resources]
-	}
-	if len(g.cfg.Servers) == 1 {
-		return &g.cfg.Servers[0]
-	}
-	return nil
-}
-
 // readParams reads the params of resources/read and prompts/get. They are the arguments that the
 // rules decide on and that the server gets.
 func readParams(r *server.Request, params []byte) (args json.RawMessage, bad *wire.Error) {
@@ -101,7 +89,7 @@ func (g *Gateway) decided(
 	if bad != nil {
 		return nil, bad
 	}
-	s, args, named, bad := g.find(ctx, r.Method, args)
+	s, args, named, bad := g.offers.find(ctx, r.Method, args)
 	if bad != nil {
 		return nil, bad
 	}
@@ -124,12 +112,12 @@ func (g *Gateway) decided(
 type naming struct{ client, own string }
 
 // find finds the server that has a resource or a prompt, and returns the params for that server.
-func (g *Gateway) find(ctx context.Context, method string, args json.RawMessage) (
+func (o *offers) find(ctx context.Context, method string, args json.RawMessage) (
 	s *Server, own json.RawMessage, named naming, bad *wire.Error,
 ) {
-	member, finds := "uri", g.findResource
+	member, finds := "uri", o.findResource
 	if method == wire.MethodPrompt {
-		member, finds = "name", g.findPrompt
+		member, finds = "name", o.findPrompt
 	}
 	named.client, _ = jsonmsg.ReadString(jsonmsg.Get(args, member))
 	if s, named.own, bad = finds(ctx, named.client); bad != nil || named.own == named.client {
@@ -179,10 +167,10 @@ func notAResult(result json.RawMessage, bad *wire.Error) (json.RawMessage, *wire
 
 // itemsList answers the lists of resources, templates and prompts: the items of the servers, with
 // safe texts, on one page.
-func (g *Gateway) itemsList(ctx context.Context, r *server.Request, member string) (json.RawMessage, *wire.Error) {
-	texts, err := g.itemTexts(ctx, r.Method)
+func (o *offers) itemsList(ctx context.Context, r *server.Request, member string) (json.RawMessage, *wire.Error) {
+	texts, err := o.itemTexts(ctx, r.Method)
 	if err != nil {
-		return nil, g.errItems(ctx, r.Method, err)
+		return nil, o.errItems(ctx, r.Method, err)
 	}
 	return written(func(w *jsonmsg.Writer) {
 		if r.Modern {
@@ -197,16 +185,16 @@ func (g *Gateway) itemsList(ctx context.Context, r *server.Request, member strin
 }
 
 // itemTexts returns the items of a list as clients see them.
-func (g *Gateway) itemTexts(ctx context.Context, method string) (texts [][]byte, err error) {
-	s := g.owner()
+func (o *offers) itemTexts(ctx context.Context, method string) (texts [][]byte, err error) {
+	s := o.owner()
 	if s == nil {
-		return g.offeredItems(ctx, method)
+		return o.offeredItems(ctx, method)
 	}
 	all, err := s.Upstream.List(ctx, method)
 	if err != nil {
 		return nil, err
 	}
-	for _, item := range g.soundItems(ctx, s, method, all) {
+	for _, item := range o.soundItems(ctx, s, method, all) {
 		texts = append(texts, item.Text)
 	}
 	return texts, nil
@@ -223,7 +211,7 @@ func (g *Gateway) complete(ctx context.Context, r *server.Request) (json.RawMess
 	if kind, _ := jsonmsg.ReadString(jsonmsg.Get(jsonmsg.Get(params, "ref"), "type")); kind == "ref/resource" {
 		method = wire.MethodRead
 	}
-	s, ref, named, bad := g.find(ctx, method, jsonmsg.Get(params, "ref"))
+	s, ref, named, bad := g.offers.find(ctx, method, jsonmsg.Get(params, "ref"))
 	if bad != nil {
 		return nil, bad
 	}
@@ -237,7 +225,7 @@ func (g *Gateway) complete(ctx context.Context, r *server.Request) (json.RawMess
 	if plan.DecideAt(pseudo(s.Alias, method).call(by, nil), g.now()).Outcome == resolve.Deny {
 		return nil, wire.Fail(wire.CodeInvalidParams, "Not run. Policy denies it.")
 	}
-	out, err := g.exchange(ctx, s.Alias, upstream.Request{Method: r.Method, Params: params}, nil, nil)
+	out, err := g.forwarder.exchange(ctx, s.Alias, upstream.Request{Method: r.Method, Params: params}, nil, nil)
 	if err == nil {
 		out, err = whole(out)
 	}

@@ -41,30 +41,30 @@ const (
 func isRound(text string) bool { return strings.HasPrefix(text, roundVersion) }
 
 // asksBack passes on the questions that a server asks instead of answering.
-func (g *Gateway) asksBack(
+func (f *forwarder) asksBack(
 	ctx context.Context, r *server.Request, q *request, out upstream.Answer, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
 	for range mostOwn {
-		next, asked, err := g.readRound(r, q, out.Result)
+		next, asked, err := f.readRound(r, q, out.Result)
 		switch {
 		case err != nil:
-			return g.say(r, &wire.Said{Text: textAsks, IsError: true})
+			return f.say(r, &wire.Said{Text: textAsks, IsError: true})
 		case len(next.Names) > 0 || len(next.Own) == 0:
-			return g.sealRound(next, asked)
+			return f.sealRound(next, asked)
 		}
 
-		out, err = g.send(ctx, &delivery{
+		out, err = f.send(ctx, &delivery{
 			call:    q.call,
 			meta:    q.meta,
 			with:    with,
 			answers: next.answers(nil),
 		})
 		if err != nil || out.Error != nil || !asksMore(out) {
-			return g.passed(ctx, r, q, out, afterRound(err))
+			return f.passed(ctx, r, q, out, afterRound(err))
 		}
 	}
 
-	return g.say(r, &wire.Said{Text: textAsks, IsError: true})
+	return f.say(r, &wire.Said{Text: textAsks, IsError: true})
 }
 
 // afterRound returns the error of a round after the first one. The server has already begun then,
@@ -82,23 +82,23 @@ func asksMore(out upstream.Answer) bool {
 }
 
 // readRound reads a server's questions. asked is the object of questions for the client.
-func (g *Gateway) readRound(r *server.Request, q *request, result []byte) (next round, asked []byte, err error) {
+func (f *forwarder) readRound(r *server.Request, q *request, result []byte) (next round, asked []byte, err error) {
 	next = round{
 		ID:     rand.Text(),
 		Caller: q.caller.Name,
 		Said:   q.said(),
-		Until:  g.now().Add(stateLives),
+		Until:  f.now().Add(stateLives),
 		Own:    map[string]json.RawMessage{},
 		State:  jsonmsg.Get(result, "requestState"),
 	}
-	f := jsonmsg.Read(result, wire.Limits())
+	fields := jsonmsg.Read(result, wire.Limits())
 	asked, err = jsonmsg.Object(func(w *jsonmsg.Writer) {
-		for _, one := range f.Object("inputRequests").Members() {
-			g.relayOne(w, r, q, &next, one)
+		for _, one := range fields.Object("inputRequests").Members() {
+			f.relayOne(w, r, q, &next, one)
 		}
 	})
-	if f.Err() != nil {
-		err = f.Err()
+	if fields.Err() != nil {
+		err = fields.Err()
 	}
 	if len(next.State) > longestState {
 		err = errNotRelayed
@@ -107,10 +107,10 @@ func (g *Gateway) readRound(r *server.Request, q *request, result []byte) (next 
 }
 
 // relayOne writes one question for the client, or stores the answer that the gateway gives itself.
-func (g *Gateway) relayOne(w *jsonmsg.Writer, r *server.Request, q *request, next *round, one jsonmsg.Member) {
+func (f *forwarder) relayOne(w *jsonmsg.Writer, r *server.Request, q *request, next *round, one jsonmsg.Member) {
 	method, _ := jsonmsg.ReadString(jsonmsg.Get(one.Raw, "method"))
-	params, own, err := g.relayable(
-		g.servers[q.call.Server],
+	params, own, err := f.relayable(
+		f.servers[q.call.Server],
 		r.Capabilities,
 		method,
 		jsonmsg.Get(one.Raw, "params"),
@@ -131,12 +131,12 @@ func (g *Gateway) relayOne(w *jsonmsg.Writer, r *server.Request, q *request, nex
 	}
 }
 
-func (g *Gateway) sealRound(next round, asked []byte) (json.RawMessage, *wire.Error) {
+func (f *forwarder) sealRound(next round, asked []byte) (json.RawMessage, *wire.Error) {
 	text, err := json.Marshal(next)
 	if err != nil {
 		return nil, wire.Fail(wire.CodeInternal, "the state can't be written")
 	}
-	sealed := base64.RawURLEncoding.EncodeToString(g.places.Seal(roundPlace, text))
+	sealed := base64.RawURLEncoding.EncodeToString(f.places.Seal(roundPlace, text))
 	return written(func(w *jsonmsg.Writer) {
 		w.Member("resultType", wire.InputRequired)
 		w.Name("inputRequests").Verbatim(asked)
@@ -145,21 +145,21 @@ func (g *Gateway) sealRound(next round, asked []byte) (json.RawMessage, *wire.Er
 }
 
 // openRound opens the state that a client sent back with the same call.
-func (g *Gateway) openRound(q *request, text string) (*round, error) {
+func (f *forwarder) openRound(q *request, text string) (*round, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, roundVersion))
 	if err != nil {
 		return nil, errState
 	}
-	plain, err := g.places.Unseal(roundPlace, sealed)
+	plain, err := f.places.Unseal(roundPlace, sealed)
 	if err != nil {
 		return nil, errState
 	}
 	var s round
 	err = json.Unmarshal(plain, &s)
-	if err != nil || s.Caller != q.caller.Name || s.Said != q.said() || s.Until.Before(g.now()) {
+	if err != nil || s.Caller != q.caller.Name || s.Said != q.said() || s.Until.Before(f.now()) {
 		return nil, errState
 	}
-	if !g.parking.use(s.ID, g.now(), s.Until) {
+	if !f.parking.use(s.ID, f.now(), s.Until) {
 		return nil, errState
 	}
 	return &s, nil

@@ -17,62 +17,70 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
+// forwarder sends calls to their servers, and relays the questions that servers ask meanwhile to the
+// clients.
+type forwarder struct {
+	*base
+	lister  *lister
+	parking parking
+}
+
 // pass passes on a call that the rules allow.
-func (g *Gateway) pass(
+func (f *forwarder) pass(
 	ctx context.Context, r *server.Request, q *request, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
 	d := &delivery{call: q.call, meta: q.meta, with: with}
 	switch {
 	case q.round != nil && q.round.Parked != "":
-		return g.goOn(ctx, r, q)
-	case g.mayPark(r, g.servers[q.call.Server]):
-		return g.passParked(ctx, r, q, d)
+		return f.goOn(ctx, r, q)
+	case f.mayPark(r, f.servers[q.call.Server]):
+		return f.passParked(ctx, r, q, d)
 	case q.round != nil:
 		d.answers = q.round.answers(q.responses)
 	}
 
-	out, err := g.send(ctx, d)
+	out, err := f.send(ctx, d)
 	if q.round != nil && errors.Is(err, upstream.ErrNotSent) {
 		err = afterRound(err)
 	}
 	if err == nil && r.Modern && asksMore(out) {
-		g.note(ctx, eventRan, q, map[string]any{"outcome": "asks"})
-		return g.asksBack(ctx, r, q, out, with)
+		f.note(ctx, eventRan, q, map[string]any{"outcome": "asks"})
+		return f.asksBack(ctx, r, q, out, with)
 	}
-	return g.passed(ctx, r, q, out, err)
+	return f.passed(ctx, r, q, out, err)
 }
 
 // passed records the outcome of a call that was passed on, and answers the call.
-func (g *Gateway) passed(
+func (f *forwarder) passed(
 	ctx context.Context, r *server.Request, q *request, out upstream.Answer, err error,
 ) (json.RawMessage, *wire.Error) {
-	g.noteOutcome(ctx, q, out, err)
-	return g.answerOf(r, q, out, err)
+	f.noteOutcome(ctx, q, out, err)
+	return f.answerOf(r, q, out, err)
 }
 
 // noteOutcome records the outcome of a call that was passed on.
-func (g *Gateway) noteOutcome(ctx context.Context, q *request, out upstream.Answer, err error) {
+func (f *forwarder) noteOutcome(ctx context.Context, q *request, out upstream.Answer, err error) {
 	switch {
 	case errors.Is(err, errOther), errors.Is(err, upstream.ErrNotSent):
-		g.note(ctx, eventNotSent, q, nil)
+		f.note(ctx, eventNotSent, q, nil)
 	case err != nil:
-		g.note(ctx, eventRan, q, unknownFacts())
+		f.note(ctx, eventRan, q, unknownFacts())
 	default:
-		g.note(ctx, eventRan, q, outcomeFacts(out))
+		f.note(ctx, eventRan, q, outcomeFacts(out))
 	}
 }
 
 // answerOf answers a call that was passed on.
-func (g *Gateway) answerOf(
+func (f *forwarder) answerOf(
 	r *server.Request, q *request, out upstream.Answer, err error,
 ) (json.RawMessage, *wire.Error) {
 	switch {
 	case errors.Is(err, errOther):
-		return g.say(r, notRun("The tool's definition has changed. Call it again for a new decision"))
+		return f.say(r, notRun("The tool's definition has changed. Call it again for a new decision"))
 	case errors.Is(err, upstream.ErrNotSent):
-		return g.say(r, notRun(unsent(g.servers[q.call.Server], err)))
+		return f.say(r, notRun(unsent(f.servers[q.call.Server], err)))
 	case err != nil:
-		return g.say(r, &wire.Said{
+		return f.say(r, &wire.Said{
 			Text:    "This call may have run" + because(err.Error()) + " Check before calling again.",
 			IsError: true,
 		})
@@ -82,7 +90,7 @@ func (g *Gateway) answerOf(
 		return nil, wire.Fail(wire.CodeInternal, "the answer can't be written")
 	}
 	if out.Error != nil {
-		return nil, g.relayedError(r, q.call.Server, out.Error)
+		return nil, f.relayedError(r, q.call.Server, out.Error)
 	}
 	return wire.ForClient(out.Result, r.Modern), nil
 }
@@ -112,49 +120,49 @@ type delivery struct {
 // send sends a call to a server. A server that refuses the headers did not run the call: its tools
 // are listed again, and if the definition is still the one that was decided on, the call is sent a
 // second time.
-func (g *Gateway) send(ctx context.Context, d *delivery) (upstream.Answer, error) {
-	out, err := g.sendOnce(ctx, d)
+func (f *forwarder) send(ctx context.Context, d *delivery) (upstream.Answer, error) {
+	out, err := f.sendOnce(ctx, d)
 	bad, is := errors.AsType[*wire.Error](err)
 	if !is || bad.Code != wire.CodeHeaderMismatch || !errors.Is(err, upstream.ErrNotSent) {
 		return out, err
 	}
-	if failed := g.Refresh(ctx, d.call.Server); failed != nil {
+	if failed := f.lister.refresh(ctx, d.call.Server); failed != nil {
 		return out, fmt.Errorf("%w: the tools can't be listed again: %w", err, failed)
 	}
-	return g.sendOnce(ctx, d)
+	return f.sendOnce(ctx, d)
 }
 
-func (g *Gateway) sendOnce(ctx context.Context, d *delivery) (upstream.Answer, error) {
+func (f *forwarder) sendOnce(ctx context.Context, d *delivery) (upstream.Answer, error) {
 	c := d.call
 	method, p, err := params(c.Tool, c.Args)
 	if err != nil {
 		return upstream.Answer{}, fmt.Errorf("%w: %w", upstream.ErrNotSent, err)
 	}
-	headers, err := g.headers(c)
+	headers, err := f.headers(c)
 	if err != nil {
 		return upstream.Answer{}, fmt.Errorf("%w: %w", upstream.ErrNotSent, err)
 	}
-	if g.onlyAsTask(c) {
+	if f.onlyAsTask(c) {
 		p = jsonmsg.Put(p, "task", []byte("{}"))
 	}
 	for _, m := range d.answers {
 		p = jsonmsg.Put(p, m.Name, m.Raw)
 	}
 	request := upstream.Request{Method: method, Params: p, Headers: headers}
-	g.relayTo(&request, d)
-	return g.exchange(ctx, c.Server, request, d.meta, d.with)
+	f.relayTo(&request, d)
+	return f.exchange(ctx, c.Server, request, d.meta, d.with)
 }
 
 // relayTo sets who answers the server's questions during the call, and declares the matching
 // capabilities to a modern server.
-func (g *Gateway) relayTo(r *upstream.Request, d *delivery) {
+func (f *forwarder) relayTo(r *upstream.Request, d *delivery) {
 	r.Capabilities = json.RawMessage("{}")
 	if d.with == nil {
 		return
 	}
-	s := g.servers[d.call.Server]
+	s := f.servers[d.call.Server]
 	if r.Ask = d.ask; r.Ask == nil {
-		r.Ask = g.asker(s, d.with)
+		r.Ask = f.asker(s, d.with)
 	}
 	if r.Ask != nil || !d.once {
 		r.Capabilities = s.Questions.declared(d.with.Capabilities().Raw)
@@ -163,8 +171,8 @@ func (g *Gateway) relayTo(r *upstream.Request, d *delivery) {
 
 // onlyAsTask reports whether a tool can only be called as a task. The gateway then calls it as a
 // task, whatever the client supports, and waits for its end.
-func (g *Gateway) onlyAsTask(c *resolve.Call) bool {
-	j, _ := g.tools.of(c.Server)
+func (f *forwarder) onlyAsTask(c *resolve.Call) bool {
+	j, _ := f.lister.tools.of(c.Server)
 	return slices.ContainsFunc(j.Tools, func(v catalog.Verdict) bool {
 		return v.Tool.Name == c.Tool && v.Tool.TaskSupport == catalog.TaskRequired
 	})
@@ -175,12 +183,12 @@ var errOther = errors.New("the tool's definition has changed")
 
 // headers returns the headers that repeat arguments. They are computed from the arguments that are
 // sent, so that they include an approver's edit. A definition that was not decided on is not used.
-func (g *Gateway) headers(c *resolve.Call) (map[string]string, error) {
+func (f *forwarder) headers(c *resolve.Call) (map[string]string, error) {
 	if isPseudo(c.Tool) {
 		return nil, nil
 	}
 	out, known := map[string]string{}, false
-	j, _ := g.tools.of(c.Server)
+	j, _ := f.lister.tools.of(c.Server)
 	for _, v := range j.Tools {
 		if v.Tool.Name != c.Tool || v.Digest != c.ToolDefinition {
 			continue
@@ -202,7 +210,7 @@ func (g *Gateway) headers(c *resolve.Call) (map[string]string, error) {
 }
 
 // exchange makes a request to a server.
-func (g *Gateway) exchange(
+func (f *forwarder) exchange(
 	ctx context.Context, alias string, r upstream.Request, meta json.RawMessage, with *server.Exchange,
 ) (upstream.Answer, error) {
 	if meta != nil {
@@ -217,11 +225,11 @@ func (g *Gateway) exchange(
 
 	if with != nil {
 		r.Meta.LogLevel = with.LogLevel()
-		r.Logged = func(params json.RawMessage) { g.logged(alias, params, with) }
+		r.Logged = func(params json.RawMessage) { f.logged(alias, params, with) }
 	}
-	ctx, cancel := context.WithTimeout(ctx, g.cfg.RunWithin)
+	ctx, cancel := context.WithTimeout(ctx, f.cfg.RunWithin)
 	defer cancel()
-	return g.servers[alias].Upstream.Do(ctx, r)
+	return f.servers[alias].Upstream.Do(ctx, r)
 }
 
 // textAsks is the answer to a call whose server asks something that can't be passed to the client.
@@ -252,12 +260,12 @@ func relayedMeta(text json.RawMessage) wire.Meta {
 }
 
 // run runs a call that people approved, once.
-func (g *Gateway) run(ctx context.Context, c *record) durable.Result[part] {
+func (k *keeper) run(ctx context.Context, c *record) durable.Result[part] {
 	p := &c.Part
-	if err := g.noteRecord(ctx, eventRuns, c, nil); err != nil {
+	if err := k.noteRecord(ctx, eventRuns, c, nil); err != nil {
 		return again("the run could not be recorded")
 	}
-	out, err := g.send(ctx, &delivery{
+	out, err := k.forwarder.send(ctx, &delivery{
 		call: &resolve.Call{
 			Server:         p.Server,
 			Tool:           p.Tool,
@@ -265,7 +273,7 @@ func (g *Gateway) run(ctx context.Context, c *record) durable.Result[part] {
 			ToolDefinition: p.Definition,
 		},
 		meta: p.Meta,
-		with: g.waiters.one(c.Key),
+		with: k.waiters.one(c.Key),
 		once: true,
 	})
 	if err == nil {
@@ -273,16 +281,16 @@ func (g *Gateway) run(ctx context.Context, c *record) durable.Result[part] {
 	}
 	switch {
 	case errors.Is(err, errOther):
-		_ = g.noteRecord(ctx, eventNotSent, c, nil)
+		_ = k.noteRecord(ctx, eventNotSent, c, nil)
 		return durable.Result[part]{Ending: durable.Ending{Why: durable.Refused, Reason: textChanged}}
 	case errors.Is(err, upstream.ErrNotSent):
-		_ = g.noteRecord(ctx, eventNotSent, c, nil)
-		return again(unsent(g.servers[p.Server], err))
+		_ = k.noteRecord(ctx, eventNotSent, c, nil)
+		return again(unsent(k.servers[p.Server], err))
 	case err != nil: // moved records it
 		return durable.Result[part]{Ending: durable.Ending{Why: durable.Unknown, Reason: err.Error()}}
 	}
 
-	_ = g.noteRecord(ctx, eventRan, c, outcomeFacts(out))
+	_ = k.noteRecord(ctx, eventRan, c, outcomeFacts(out))
 	return durable.Result[part]{Keep: func(c *record) { c.Part.keep(out) }}
 }
 
@@ -309,4 +317,23 @@ func again(why string) durable.Result[part] {
 		Pause: pauseAfterTrouble,
 		Keep:  func(c *record) { c.Part.Trouble = why },
 	}
+}
+
+// logged passes a log message of a server to the client for which the server works.
+func (f *forwarder) logged(alias string, params json.RawMessage, with *server.Exchange) {
+	l, bad := wire.ReadLog(params)
+	if bad != nil {
+		return
+	}
+	logger, _ := catalog.Instructions(l.Logger)
+	l.Logger = alias
+	if logger != "" {
+		l.Logger += "/" + logger
+	}
+	safe := catalog.Message(l.Data)
+	if safe.Problem != "" {
+		return // a name of a member holds what isn't shown
+	}
+	l.Data = safe.Text
+	_ = with.Log(l) // it may be gone
 }

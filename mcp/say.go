@@ -47,19 +47,19 @@ func because(why string) string {
 }
 
 // outcome returns the caller's answer for a call that asked and has ended.
-func (g *Gateway) outcome(ctx context.Context, r *server.Request, c *record) (json.RawMessage, *wire.Error) {
-	first, err := g.tell(ctx, c.Key)
+func (w *waiting) outcome(ctx context.Context, r *server.Request, c *record) (json.RawMessage, *wire.Error) {
+	first, err := w.tell(ctx, c.Key)
 	switch {
 	case err != nil:
-		return g.say(r, mayHaveRun(c, "Its result can't be read now"))
+		return w.say(r, mayHaveRun(c, "Its result can't be read now"))
 	case !first:
-		return g.say(r, notRun("Not again: the approval has been used already"))
+		return w.say(r, notRun("Not again: the approval has been used already"))
 	case c.Ending.Why != durable.Returned:
-		return g.say(r, g.endText(c))
+		return w.say(r, w.endText(c))
 	case c.Part.Failed != nil:
 		return nil, c.Part.Failed.error()
-	case g.now().After(c.EndedAt.Add(g.cfg.Keep)):
-		return g.say(r, mayHaveRun(c, "It ran, and its result is not kept any more"))
+	case w.now().After(c.EndedAt.Add(w.cfg.Keep)):
+		return w.say(r, mayHaveRun(c, "It ran, and its result is not kept any more"))
 	}
 
 	return resultOf(c, r.Modern), nil
@@ -82,8 +82,8 @@ func (f *fault) error() *wire.Error {
 
 // tell records that a caller is informed how a call ended. It reports whether this is the first
 // time.
-func (g *Gateway) tell(ctx context.Context, key string) (first bool, err error) {
-	_, err = g.engine.Change(context.WithoutCancel(ctx), key, func(c *record) error {
+func (w *waiting) tell(ctx context.Context, key string) (first bool, err error) {
+	_, err = w.keeper.engine.Change(context.WithoutCancel(ctx), key, func(c *record) error {
 		if c.Part.Told {
 			return durable.ErrUnchanged
 		}
@@ -97,7 +97,7 @@ func (g *Gateway) tell(ctx context.Context, key string) (first bool, err error) 
 }
 
 // pendingText asks the agent to make the same call again.
-func (g *Gateway) pendingText(c *record) *wire.Said {
+func (w *waiting) pendingText(c *record) *wire.Said {
 	waits := "This call waits for people to decide"
 	if isGranted(c) {
 		waits = "This call was approved"
@@ -107,8 +107,8 @@ func (g *Gateway) pendingText(c *record) *wire.Said {
 	}
 	text := fmt.Sprintf("Not run yet. %s%s. To go on, make the same call again with exactly the same arguments, "+
 		"not sooner than in %d seconds; it runs once when it is approved. Do not change the arguments and do not "+
-		"try another way.%s", waits, g.where(c), int(retryAfter.Seconds()), earlier(c))
-	return &wire.Said{Text: text, IsError: true, Meta: g.meta(c, "pending")}
+		"try another way.%s", waits, w.where(c), int(retryAfter.Seconds()), earlier(c))
+	return &wire.Said{Text: text, IsError: true, Meta: w.meta(c, "pending")}
 }
 
 // earlier returns a note that the same call ran before, so that a caller that lost the earlier
@@ -122,7 +122,7 @@ func earlier(c *record) string {
 }
 
 // where returns the reference of the request and the time until which people may answer it.
-func (g *Gateway) where(c *record) string {
+func (w *waiting) where(c *record) string {
 	var parts []string
 	if c.Part.Ref != "" {
 		parts = append(parts, c.Part.Ref)
@@ -134,7 +134,7 @@ func (g *Gateway) where(c *record) string {
 }
 
 // meta returns the facts of the text in a form for programs.
-func (g *Gateway) meta(c *record, state string) json.RawMessage {
+func (w *waiting) meta(c *record, state string) json.RawMessage {
 	text, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
 		w.Name(keyApproval).Object(func(w *jsonmsg.Writer) {
 			w.Optional("id", c.Part.Ref)
@@ -157,14 +157,14 @@ func (g *Gateway) meta(c *record, state string) json.RawMessage {
 }
 
 // endText returns the reason why a call did not run, or a warning that it may have run.
-func (g *Gateway) endText(c *record) *wire.Said {
+func (w *waiting) endText(c *record) *wire.Said {
 	if c.Ending.Why == durable.Unknown {
 		return mayHaveRun(c, c.Ending.Reason)
 	}
 	return &wire.Said{
 		Text:    notRunText(c),
 		IsError: true,
-		Meta:    g.meta(c, string(c.Ending.Why)),
+		Meta:    w.meta(c, string(c.Ending.Why)),
 	}
 }
 

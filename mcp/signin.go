@@ -20,10 +20,10 @@ import (
 const signInName = "sign_in_"
 
 // signIns returns the servers that want a sign-in.
-func (g *Gateway) signIns() (out []*Server) {
-	_, failed := g.tools.last()
-	for i := range g.cfg.Servers {
-		s := &g.cfg.Servers[i]
+func (l *lister) signIns() (out []*Server) {
+	_, failed := l.tools.last()
+	for i := range l.cfg.Servers {
+		s := &l.cfg.Servers[i]
 		if s.SignIn != "" && errors.Is(failed[s.Alias], upstream.ErrSignIn) {
 			out = append(out, s)
 		}
@@ -32,9 +32,9 @@ func (g *Gateway) signIns() (out []*Server) {
 }
 
 // signInView returns the definition of such a tool.
-func (g *Gateway) signInView(s *Server) []byte {
+func (l *lister) signInView(s *Server) []byte {
 	return written(func(w *jsonmsg.Writer) {
-		w.Member("name", g.cfg.Naming.Own(signInName+s.Alias))
+		w.Member("name", l.cfg.Naming.Own(signInName+s.Alias))
 		w.Member("title", "Sign in to "+s.Alias+" first")
 		w.Member("description", "Sign in first: the server "+s.Alias+" wants a person to sign in before its tools can "+
 			"be listed. This tool runs nothing. It tells how the person signs in, and whether that has happened.")
@@ -46,10 +46,10 @@ func (g *Gateway) signInView(s *Server) []byte {
 }
 
 // signInTool returns the server of such a tool, or nil if a tool of that name doesn't exist.
-func (g *Gateway) signInTool(name string) *Server {
-	for i := range g.cfg.Servers {
-		s := &g.cfg.Servers[i]
-		if s.SignIn != "" && name == g.cfg.Naming.Own(signInName+s.Alias) {
+func (l *lister) signInTool(name string) *Server {
+	for i := range l.cfg.Servers {
+		s := &l.cfg.Servers[i]
+		if s.SignIn != "" && name == l.cfg.Naming.Own(signInName+s.Alias) {
 			return s
 		}
 	}
@@ -58,28 +58,28 @@ func (g *Gateway) signInTool(name string) *Server {
 
 // tellSignIn answers a call of such a tool. It lists the server again, in case a person has signed
 // in meanwhile.
-func (g *Gateway) tellSignIn(
+func (l *lister) tellSignIn(
 	ctx context.Context, r *server.Request, c *wire.Call, s *Server,
 ) (json.RawMessage, *wire.Error) {
-	if _, bad := g.askedBy(ctx, r); bad != nil {
+	if _, bad := l.askedBy(ctx, r); bad != nil {
 		return nil, bad
 	}
 	if c.Task != nil && !r.Modern {
 		return nil, wire.Fail(wire.CodeMethodNotFound, "this tool can't be called as a task")
 	}
-	before := g.generation()
-	listing, stop := context.WithTimeoutCause(ctx, g.cfg.ListPatience, errSlow)
+	before := l.generation()
+	listing, stop := context.WithTimeoutCause(ctx, l.cfg.ListPatience, errSlow)
 	defer stop()
-	if err := g.Refresh(listing, s.Alias); err != nil && ctx.Err() != nil {
+	if err := l.refresh(listing, s.Alias); err != nil && ctx.Err() != nil {
 		return nil, wire.Fail(wire.CodeInternal, "the server can't be listed")
 	}
-	if g.generation() != before {
-		g.announce(ctx, server.ToolsChanged)
+	if l.generation() != before {
+		l.announce(ctx, server.ToolsChanged)
 	}
-	if _, failed := g.tools.last(); failed[s.Alias] != nil {
-		return g.say(r, notRun(textDown(s, failed[s.Alias])))
+	if _, failed := l.tools.last(); failed[s.Alias] != nil {
+		return l.say(r, notRun(textDown(s, failed[s.Alias])))
 	}
-	return g.say(r, &wire.Said{Text: "Somebody has signed in: the tools of " + s.Alias + " are listed now."})
+	return l.say(r, &wire.Said{Text: "Somebody has signed in: the tools of " + s.Alias + " are listed now."})
 }
 
 // plainScope matches scopes that mean nothing else to a shell.

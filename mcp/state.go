@@ -53,10 +53,10 @@ const (
 // sendBack makes a modern client repeat the call. If a question is given, the client adds its
 // user's answer. Repeating the call also keeps the client's limit for one request from ending the
 // wait.
-func (g *Gateway) sendBack(
+func (w *waiting) sendBack(
 	ctx context.Context, c *record, s state, name string, params json.RawMessage,
 ) (json.RawMessage, *wire.Error) {
-	changed, err := g.engine.Change(ctx, c.Key, func(c *record) error {
+	changed, err := w.keeper.engine.Change(ctx, c.Key, func(c *record) error {
 		c.Part.States++
 		c.Part.State = c.Part.States
 		return nil
@@ -65,12 +65,12 @@ func (g *Gateway) sendBack(
 		return nil, wire.Fail(wire.CodeInternal, "the call can't be kept")
 	}
 	s.Key, s.Number = c.Key, changed.Part.State
-	s.Until = g.now().Add(stateLives)
+	s.Until = w.now().Add(stateLives)
 	text, err := json.Marshal(s)
 	if err != nil {
 		return nil, wire.Fail(wire.CodeInternal, "the state can't be written")
 	}
-	sealed := base64.RawURLEncoding.EncodeToString(g.places.Seal(statePlace, text))
+	sealed := base64.RawURLEncoding.EncodeToString(w.places.Seal(statePlace, text))
 	return written(func(w *jsonmsg.Writer) {
 		w.Member("resultType", wire.InputRequired)
 		w.Name("inputRequests").Object(func(w *jsonmsg.Writer) { writeInput(w, name, params) })
@@ -92,12 +92,12 @@ func writeInput(w *jsonmsg.Writer, name string, params json.RawMessage) {
 var errState = errors.New("requestState: it is not one of this call, or was used before")
 
 // comeBack accepts a state that a client sent back. Each state is accepted once.
-func (g *Gateway) comeBack(ctx context.Context, q *request, text string) (state, error) {
-	s, err := g.unseal(text)
-	if err != nil || s.Until.Before(g.now()) {
+func (w *waiting) comeBack(ctx context.Context, q *request, text string) (state, error) {
+	s, err := w.unseal(text)
+	if err != nil || s.Until.Before(w.now()) {
 		return state{}, errState
 	}
-	_, err = g.engine.Change(ctx, s.Key, func(c *record) error {
+	_, err = w.keeper.engine.Change(ctx, s.Key, func(c *record) error {
 		p := &c.Part
 		if p.Caller != q.caller.Name || p.Said != q.said() || p.State != s.Number || s.Number == 0 {
 			return errState
@@ -110,7 +110,7 @@ func (g *Gateway) comeBack(ctx context.Context, q *request, text string) (state,
 
 // unseal opens a state that a client sent back. It returns an error for anything that this
 // gateway didn't seal.
-func (g *Gateway) unseal(text string) (s state, err error) {
+func (w *waiting) unseal(text string) (s state, err error) {
 	if len(text) < len(stateVersion) || text[:len(stateVersion)] != stateVersion {
 		return s, errState
 	}
@@ -118,7 +118,7 @@ func (g *Gateway) unseal(text string) (s state, err error) {
 	if err != nil {
 		return s, err
 	}
-	plain, err := g.places.Unseal(statePlace, sealed)
+	plain, err := w.places.Unseal(statePlace, sealed)
 	if err != nil {
 		return s, err
 	}
@@ -126,13 +126,13 @@ func (g *Gateway) unseal(text string) (s state, err error) {
 }
 
 // pendingAnswer answers a call that still waits when its caller may wait no longer.
-func (g *Gateway) pendingAnswer(
+func (w *waiting) pendingAnswer(
 	ctx context.Context, r *server.Request, q *request, c *record,
 ) (json.RawMessage, *wire.Error) {
 	if r.Modern && q.back.Round < mostRounds && !q.gaveUp && !c.Over() && c.State != durable.Running {
 		s := q.back
 		s.Round++
-		return g.sendBack(ctx, c, s, "", nil)
+		return w.sendBack(ctx, c, s, "", nil)
 	}
-	return g.say(r, g.pendingText(c))
+	return w.say(r, w.pendingText(c))
 }

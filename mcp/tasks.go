@@ -16,6 +16,13 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
+// tasks answers the requests of clients about their tasks.
+type tasks struct {
+	*base
+	keeper  *keeper
+	waiting *waiting
+}
+
 // task describes a call that the caller follows instead of waiting for it: the extension of modern
 // clients, or the tasks of 2025-11-25. The call runs when it is approved, even if no client polls,
 // and its result is kept.
@@ -46,12 +53,12 @@ const (
 
 // taskLife returns how long a client may follow a task. It includes the time for people to answer
 // and the time that an approved call waits for its run.
-func (g *Gateway) taskLife() time.Duration { return max(taskLives, g.cfg.Within+g.cfg.Approved) }
+func (t *tasks) taskLife() time.Duration { return max(taskLives, t.cfg.Within+t.cfg.Approved) }
 
 // wantsTask reports whether a call becomes a task: a call that asks, if a modern client supports
 // tasks, or any call for which a client of 2025-11-25 requests a task. Only calls of tools become
 // tasks.
-func (g *Gateway) wantsTask(r *server.Request, c *wire.Call, q *request) bool {
+func (t *tasks) wantsTask(r *server.Request, c *wire.Call, q *request) bool {
 	if q.decision.Outcome == resolve.Deny || isPseudo(q.call.Tool) {
 		return false
 	}
@@ -63,51 +70,51 @@ func (g *Gateway) wantsTask(r *server.Request, c *wire.Call, q *request) bool {
 
 // begin stores a call as a task and answers with the task. It is stored before the client gets the
 // answer.
-func (g *Gateway) begin(ctx context.Context, r *server.Request, q *request) (json.RawMessage, *wire.Error) {
+func (t *tasks) begin(ctx context.Context, r *server.Request, q *request) (json.RawMessage, *wire.Error) {
 	if q.said() == "" {
-		return g.say(r, notRun("The arguments can't be read"))
+		return t.say(r, notRun("The arguments can't be read"))
 	}
 	if q.decision.Binding == "" {
-		plan, err := g.cfg.Plan(ctx)
+		plan, err := t.cfg.Plan(ctx)
 		if err == nil {
 			q.decision.Binding, err = plan.Bind(q.call)
 		}
 		if err != nil {
-			return g.say(r, notRun("The call can't be bound to a decision"))
+			return t.say(r, notRun("The call can't be bound to a decision"))
 		}
 	}
 
-	if err := g.pending.enter(ctx, q.caller.Name, g.count); err != nil {
-		return g.say(r, notRun("Too many requests wait. Call again when people have decided about some"))
+	if err := t.keeper.pending.enter(ctx, q.caller.Name, t.keeper.count); err != nil {
+		return t.say(r, notRun("Too many requests wait. Call again when people have decided about some"))
 	}
 
 	id := "tsk_" + rand.Text()
 	c := q.record(url.PathEscape(q.caller.Name) + "/task/" + durable.Hash(id))
 	c.Alias = durable.Hash(id)
-	c.Part.Task = &task{ID: id, Created: g.now()}
-	if err := g.engine.Add(ctx, c); err != nil {
-		g.pending.leave(q.caller.Name)
-		g.cfg.Log.ErrorContext(ctx, "a task can't be kept", "error", err)
-		return g.say(r, notRun("The call could not be kept"))
+	c.Part.Task = &task{ID: id, Created: t.now()}
+	if err := t.keeper.engine.Add(ctx, c); err != nil {
+		t.keeper.pending.leave(q.caller.Name)
+		t.cfg.Log.ErrorContext(ctx, "a task can't be kept", "error", err)
+		return t.say(r, notRun("The call could not be kept"))
 	}
-	return written(func(w *jsonmsg.Writer) { g.writeBegun(w, c, r.Modern) }), nil
+	return written(func(w *jsonmsg.Writer) { t.writeBegun(w, c, r.Modern) }), nil
 }
 
 // writeBegun writes the answer to a call that has become a task.
-func (g *Gateway) writeBegun(w *jsonmsg.Writer, c *record, modern bool) {
+func (t *tasks) writeBegun(w *jsonmsg.Writer, c *record, modern bool) {
 	if modern {
 		w.Member("resultType", wire.TaskCreated)
-		g.writeTask(w, c, true)
+		t.writeTask(w, c, true)
 		return
 	}
-	w.Name("task").Object(func(w *jsonmsg.Writer) { g.writeTask(w, c, false) })
+	w.Name("task").Object(func(w *jsonmsg.Writer) { t.writeTask(w, c, false) })
 	w.Name("_meta").Object(func(w *jsonmsg.Writer) {
 		w.Member(keyMeanwhile, "Not run yet: it waits for people, and may be denied. You can go on with other work.")
 	})
 }
 
 // writeTask writes the members of a task.
-func (g *Gateway) writeTask(w *jsonmsg.Writer, c *record, modern bool) {
+func (t *tasks) writeTask(w *jsonmsg.Writer, c *record, modern bool) {
 	created := c.Part.Task.Created.UTC().Format(time.RFC3339)
 	changed := created
 	if c.Over() {
@@ -115,7 +122,7 @@ func (g *Gateway) writeTask(w *jsonmsg.Writer, c *record, modern bool) {
 	}
 	w.Member("taskId", c.Part.Task.ID)
 	w.Member("status", status(c, modern))
-	w.Optional("statusMessage", g.statusMessage(c))
+	w.Optional("statusMessage", t.statusMessage(c))
 	w.Member("createdAt", created)
 	w.Member("lastUpdatedAt", changed)
 
@@ -123,7 +130,7 @@ func (g *Gateway) writeTask(w *jsonmsg.Writer, c *record, modern bool) {
 	if modern {
 		ttl, poll = "ttlMs", "pollIntervalMs"
 	}
-	w.Name(ttl).Int(g.taskLife().Milliseconds())
+	w.Name(ttl).Int(t.taskLife().Milliseconds())
 	if !c.Over() {
 		w.Name(poll).Int(taskPoll.Milliseconds())
 	}
@@ -151,10 +158,10 @@ func isError(result []byte) bool { return string(jsonmsg.Get(result, "isError"))
 
 // statusMessage describes the status of a task in words. It must never suggest that a waiting call
 // has run.
-func (g *Gateway) statusMessage(c *record) string {
+func (t *tasks) statusMessage(c *record) string {
 	switch {
 	case c.Over() && c.Ending.Why != durable.Returned:
-		return g.endText(c).Text
+		return t.waiting.endText(c).Text
 	case c.Over():
 		return ""
 	case c.State == durable.Running:
@@ -171,25 +178,25 @@ func errNoTask() *wire.Error { return wire.Fail(wire.CodeInvalidParams, "unknown
 
 // taskOf finds the task that a request names. Knowing the id is not enough: the caller has to be
 // the one that made the task.
-func (g *Gateway) taskOf(ctx context.Context, r *server.Request) (*record, *wire.Error) {
+func (t *tasks) taskOf(ctx context.Context, r *server.Request) (*record, *wire.Error) {
 	id, _ := jsonmsg.ReadString(jsonmsg.Get(r.Params, "taskId"))
 	if id == "" {
 		return nil, wire.Fail(wire.CodeInvalidParams, "params.taskId: expected a task's id")
 	}
-	return g.taskByID(ctx, r, id)
+	return t.taskByID(ctx, r, id)
 }
 
-func (g *Gateway) taskByID(ctx context.Context, r *server.Request, id string) (*record, *wire.Error) {
-	by, bad := g.askedBy(ctx, r)
+func (t *tasks) taskByID(ctx context.Context, r *server.Request, id string) (*record, *wire.Error) {
+	by, bad := t.askedBy(ctx, r)
 	if bad != nil {
 		return nil, bad
 	}
-	c, err := g.engine.ByAlias(ctx, durable.Hash(id))
+	c, err := t.keeper.engine.ByAlias(ctx, durable.Hash(id))
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
 		return nil, errNoTask()
 	case err != nil:
-		g.cfg.Log.ErrorContext(ctx, "a task can't be read", "error", err)
+		t.cfg.Log.ErrorContext(ctx, "a task can't be read", "error", err)
 		return nil, wire.Fail(wire.CodeInternal, "the task can't be read now")
 	case c.Part.Task == nil || c.Part.Caller != r.Caller || c.Asker.Principal != by.Principal:
 		return nil, errNoTask()
@@ -199,8 +206,8 @@ func (g *Gateway) taskByID(ctx context.Context, r *server.Request, id string) (*
 }
 
 // tasksGet answers tasks/get. For a modern client the answer includes the result.
-func (g *Gateway) tasksGet(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
-	c, bad := g.taskOf(ctx, r)
+func (t *tasks) tasksGet(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
+	c, bad := t.taskOf(ctx, r)
 	if bad != nil {
 		return nil, bad
 	}
@@ -208,14 +215,14 @@ func (g *Gateway) tasksGet(ctx context.Context, r *server.Request) (json.RawMess
 		if r.Modern {
 			w.Member("resultType", wire.Complete)
 		}
-		g.writeDetailed(w, c, r)
+		t.writeDetailed(w, c, r)
 	}), nil
 }
 
 // writeDetailed writes a task, including the result for a modern client.
-func (g *Gateway) writeDetailed(w *jsonmsg.Writer, c *record, r *server.Request) {
-	result, failed := g.taskResult(c, r)
-	g.writeTask(w, c, r.Modern)
+func (t *tasks) writeDetailed(w *jsonmsg.Writer, c *record, r *server.Request) {
+	result, failed := t.taskResult(c, r)
+	t.writeTask(w, c, r.Modern)
 	switch {
 	case !r.Modern || !c.Over() || status(c, true) == cancelled:
 	case failed != nil:
@@ -226,20 +233,20 @@ func (g *Gateway) writeDetailed(w *jsonmsg.Writer, c *record, r *server.Request)
 }
 
 // tasksUpdate refuses tasks/update, because tasks here ask their clients for nothing.
-func (g *Gateway) tasksUpdate(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
-	if _, bad := g.taskOf(ctx, r); bad != nil {
+func (t *tasks) tasksUpdate(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
+	if _, bad := t.taskOf(ctx, r); bad != nil {
 		return nil, bad
 	}
 	return nil, wire.Fail(wire.CodeInvalidParams, "params.inputResponses: the task asks for nothing")
 }
 
 // taskResult returns the result of an ended task, as tools/call would have answered.
-func (g *Gateway) taskResult(c *record, r *server.Request) (json.RawMessage, *wire.Error) {
+func (t *tasks) taskResult(c *record, r *server.Request) (json.RawMessage, *wire.Error) {
 	switch {
 	case !c.Over():
 		return nil, nil
 	case c.Ending.Why != durable.Returned:
-		return g.said(g.endText(c)), nil
+		return t.said(t.waiting.endText(c)), nil
 	case c.Part.Failed != nil:
 		return nil, c.Part.Failed.error()
 	}
@@ -248,7 +255,7 @@ func (g *Gateway) taskResult(c *record, r *server.Request) (json.RawMessage, *wi
 }
 
 // said returns a result that is nested in another one, without a resultType.
-func (g *Gateway) said(s *wire.Said) json.RawMessage {
+func (t *tasks) said(s *wire.Said) json.RawMessage {
 	text, err := s.Append(nil, false)
 	if err != nil {
 		return json.RawMessage(`{"content":[],"isError":true}`)
@@ -257,16 +264,16 @@ func (g *Gateway) said(s *wire.Said) json.RawMessage {
 }
 
 // tasksResult answers tasks/result of 2025-11-25: it waits for the end.
-func (g *Gateway) tasksResult(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
-	c, bad := g.taskOf(ctx, r)
+func (t *tasks) tasksResult(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
+	c, bad := t.taskOf(ctx, r)
 	if bad != nil {
 		return nil, bad
 	}
-	c, err := g.engine.Watch(ctx, c.Key, (*record).Over)
+	c, err := t.keeper.engine.Watch(ctx, c.Key, (*record).Over)
 	if err != nil {
 		return nil, wire.Fail(wire.CodeInternal, "the task can't be read now")
 	}
-	result, failed := g.taskResult(c, r)
+	result, failed := t.taskResult(c, r)
 	if failed != nil {
 		return nil, failed
 	}
@@ -278,19 +285,19 @@ func (g *Gateway) tasksResult(ctx context.Context, r *server.Request) (json.RawM
 
 // tasksCancel answers tasks/cancel. A call that has not begun will never run. A run that has begun
 // goes on, and its task ends with it.
-func (g *Gateway) tasksCancel(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
-	c, bad := g.taskOf(ctx, r)
+func (t *tasks) tasksCancel(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
+	c, bad := t.taskOf(ctx, r)
 	if bad != nil {
 		return nil, bad
 	}
 	if !r.Modern && c.Over() {
 		return nil, wire.Fail(wire.CodeInvalidParams, "the task has ended")
 	}
-	changed, err := g.engine.Change(ctx, c.Key, func(c *record) error {
+	changed, err := t.keeper.engine.Change(ctx, c.Key, func(c *record) error {
 		if c.Over() || c.State == durable.Running {
 			return durable.ErrUnchanged
 		}
-		g.engine.Finish(c, durable.Ending{Why: durable.Interrupted, Reason: "The client cancelled the task"})
+		t.keeper.engine.Finish(c, durable.Ending{Why: durable.Interrupted, Reason: "The client cancelled the task"})
 		return nil
 	})
 	if err != nil && !errors.Is(err, durable.ErrUnchanged) {
@@ -301,6 +308,6 @@ func (g *Gateway) tasksCancel(ctx context.Context, r *server.Request) (json.RawM
 			w.Member("resultType", wire.Complete)
 			return
 		}
-		g.writeTask(w, changed, false)
+		t.writeTask(w, changed, false)
 	}), nil
 }

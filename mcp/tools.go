@@ -55,15 +55,15 @@ type toolbox struct {
 
 // recheck lists the tools of a server again if the last list is too old, because a tool may have
 // changed without a notification.
-func (g *Gateway) recheck(ctx context.Context, alias string) {
-	g.tools.mu.RLock()
-	at := g.tools.at[alias]
-	g.tools.mu.RUnlock()
-	if g.now().Sub(at) < g.cfg.Recheck {
+func (l *lister) recheck(ctx context.Context, alias string) {
+	l.tools.mu.RLock()
+	at := l.tools.at[alias]
+	l.tools.mu.RUnlock()
+	if l.now().Sub(at) < l.cfg.Recheck {
 		return
 	}
-	if err := g.Refresh(ctx, alias); err != nil {
-		g.cfg.Log.WarnContext(ctx, "the tools can't be listed again", "server", alias, "error", err)
+	if err := l.refresh(ctx, alias); err != nil {
+		l.cfg.Log.WarnContext(ctx, "the tools can't be listed again", "server", alias, "error", err)
 	}
 }
 
@@ -77,23 +77,38 @@ func (b *toolbox) listedAt(alias string, at time.Time) {
 	b.at[alias] = at
 }
 
-// Refresh lists the tools of a server again, or of all servers if alias is empty. It also asks all
-// servers if there is no list yet.
-func (g *Gateway) Refresh(ctx context.Context, alias string) error {
-	if last, _ := g.tools.last(); last == nil || alias == "" {
-		return g.listAll(ctx)
+// refresh lists the tools again; see Gateway.Refresh.
+func (l *lister) refresh(ctx context.Context, alias string) error {
+	if last, _ := l.tools.last(); last == nil || alias == "" {
+		return l.listAll(ctx)
 	}
-	release, err := g.tools.enter(ctx, alias)
+	release, err := l.tools.enter(ctx, alias)
 	if err != nil {
 		return err
 	}
 	defer release()
-	pins := g.pinsVersion()
-	one := g.askServer(ctx, alias)
+	pins := l.pinsVersion()
+	one := l.askServer(ctx, alias)
 	if ctx.Err() != nil { // a cancelled request is no error of the server
 		return context.Cause(ctx)
 	}
-	return g.merge(ctx, map[string]listed{alias: one}, pins)
+	return l.merge(ctx, map[string]listed{alias: one}, pins)
+}
+
+// lister knows the tools of all servers, and lists them for clients.
+type lister struct {
+	*base
+	tools toolbox
+	// outdate ends the questions about tools that have changed since the lists before.
+	outdate func(ctx context.Context, before, now map[string]catalog.Judgement, failed map[string]error)
+}
+
+func newLister(b *base) *lister {
+	l := &lister{base: b, tools: toolbox{asking: map[string]chan struct{}{}}}
+	for alias := range b.servers {
+		l.tools.asking[alias] = make(chan struct{}, 1)
+	}
+	return l
 }
 
 // listing is a listing of all servers that is under way. All callers that need it wait for the same
@@ -105,15 +120,15 @@ type listing struct {
 
 // listAll asks all servers for their tools. It waits for ListPatience at most. The tools of slower
 // servers are added when they have answered, and clients are notified then.
-func (g *Gateway) listAll(ctx context.Context) error {
-	g.tools.mu.Lock()
-	r := g.tools.all
+func (l *lister) listAll(ctx context.Context) error {
+	l.tools.mu.Lock()
+	r := l.tools.all
 	if r == nil {
 		r = &listing{done: make(chan struct{})}
-		g.tools.all = r
-		go g.listRound(context.WithoutCancel(ctx), r)
+		l.tools.all = r
+		go l.listRound(context.WithoutCancel(ctx), r)
 	}
-	g.tools.mu.Unlock()
+	l.tools.mu.Unlock()
 	select {
 	case <-r.done:
 		return r.err
@@ -130,52 +145,52 @@ type answered struct {
 }
 
 // listRound asks all servers at once. Each takes ListWithin at most.
-func (g *Gateway) listRound(ctx context.Context, r *listing) {
-	pins := g.pinsVersion()
-	answers := make(chan answered, len(g.servers))
-	for alias := range g.servers {
+func (l *lister) listRound(ctx context.Context, r *listing) {
+	pins := l.pinsVersion()
+	answers := make(chan answered, len(l.servers))
+	for alias := range l.servers {
 		go func() {
-			release, err := g.tools.enter(ctx, alias)
+			release, err := l.tools.enter(ctx, alias)
 			if err != nil {
 				answers <- answered{alias, listed{err: err}, func() {}}
 				return
 			}
-			answers <- answered{alias, g.askServer(ctx, alias), release}
+			answers <- answered{alias, l.askServer(ctx, alias), release}
 		}()
 	}
 
-	news, release := g.collect(answers)
-	late := len(g.servers) - len(news)
-	last, _ := g.tools.last()
-	for alias := range g.servers {
+	news, release := l.collect(answers)
+	late := len(l.servers) - len(news)
+	last, _ := l.tools.last()
+	for alias := range l.servers {
 		_, known := last[alias]
 		if _, has := news[alias]; !has && !known {
 			news[alias] = listed{judgement: catalog.Judgement{Alias: alias}, err: errNotYet}
 		}
 	}
-	r.err = g.merge(ctx, news, pins)
+	r.err = l.merge(ctx, news, pins)
 	release() // not before: a newer list would be overwritten
-	g.tools.mu.Lock()
-	g.tools.all = nil
-	g.tools.mu.Unlock()
+	l.tools.mu.Lock()
+	l.tools.all = nil
+	l.tools.mu.Unlock()
 	close(r.done)
 
 	for range late {
 		a := <-answers
-		before := g.generation()
-		if err := g.merge(ctx, map[string]listed{a.alias: a.one}, pins); err != nil {
-			g.cfg.Log.WarnContext(ctx, "the tools of a slow server can't be added", "server", a.alias, "error", err)
+		before := l.generation()
+		if err := l.merge(ctx, map[string]listed{a.alias: a.one}, pins); err != nil {
+			l.cfg.Log.WarnContext(ctx, "the tools of a slow server can't be added", "server", a.alias, "error", err)
 		}
 		a.release()
-		if g.generation() != before {
-			g.announce(ctx, server.ToolsChanged)
+		if l.generation() != before {
+			l.announce(ctx, server.ToolsChanged)
 		}
 	}
 }
 
 // collect gathers the answers that servers give within ListPatience. release allows the next
 // requests for their lists.
-func (g *Gateway) collect(answers <-chan answered) (news map[string]listed, release func()) {
+func (l *lister) collect(answers <-chan answered) (news map[string]listed, release func()) {
 	news = map[string]listed{}
 	var held []func()
 	release = func() {
@@ -183,9 +198,9 @@ func (g *Gateway) collect(answers <-chan answered) (news map[string]listed, rele
 			one()
 		}
 	}
-	patience := time.NewTimer(g.cfg.ListPatience)
+	patience := time.NewTimer(l.cfg.ListPatience)
 	defer patience.Stop()
-	for range g.servers {
+	for range l.servers {
 		select {
 		case a := <-answers:
 			news[a.alias] = a.one
@@ -215,10 +230,10 @@ type listed struct {
 }
 
 // askServer asks a server for its tools.
-func (g *Gateway) askServer(ctx context.Context, alias string) listed {
-	last, _ := g.tools.last()
-	g.tools.listedAt(alias, g.now())
-	j, err := g.listOne(ctx, g.servers[alias], last[alias])
+func (l *lister) askServer(ctx context.Context, alias string) listed {
+	last, _ := l.tools.last()
+	l.tools.listedAt(alias, l.now())
+	j, err := l.listOne(ctx, l.servers[alias], last[alias])
 	if err != nil {
 		j = last[alias] // its names are known
 	}
@@ -226,20 +241,20 @@ func (g *Gateway) askServer(ctx context.Context, alias string) listed {
 }
 
 // merge replaces the previous lists of servers with their new answers.
-func (g *Gateway) merge(ctx context.Context, news map[string]listed, pins string) error {
-	g.tools.listing.Lock()
-	defer g.tools.listing.Unlock()
-	last, lastFailed := g.tools.last()
+func (l *lister) merge(ctx context.Context, news map[string]listed, pins string) error {
+	l.tools.listing.Lock()
+	defer l.tools.listing.Unlock()
+	last, lastFailed := l.tools.last()
 	now, failed := map[string]catalog.Judgement{}, map[string]error{}
 	maps.Copy(now, last)
 	maps.Copy(failed, lastFailed)
 	for name, one := range news {
 		now[name], failed[name] = one.judgement, one.err
 	}
-	if err := g.settle(ctx, now, failed, pins); err != nil {
+	if err := l.settle(ctx, now, failed, pins); err != nil {
 		return err
 	}
-	g.outdate(ctx, last, now, failed)
+	l.outdate(ctx, last, now, failed)
 	return nil
 }
 
@@ -254,8 +269,8 @@ func (b *toolbox) of(alias string) (catalog.Judgement, bool) {
 
 // listOne asks a server for its tools. Tools that have not changed since the last list are not
 // parsed again.
-func (g *Gateway) listOne(ctx context.Context, s *Server, last catalog.Judgement) (catalog.Judgement, error) {
-	asking, done := context.WithTimeoutCause(ctx, g.cfg.ListWithin, errSlow)
+func (l *lister) listOne(ctx context.Context, s *Server, last catalog.Judgement) (catalog.Judgement, error) {
+	asking, done := context.WithTimeoutCause(ctx, l.cfg.ListWithin, errSlow)
 	defer done()
 	raw, err := s.Upstream.List(asking, "tools/list")
 	var tools []*catalog.Tool
@@ -263,11 +278,11 @@ func (g *Gateway) listOne(ctx context.Context, s *Server, last catalog.Judgement
 		tools, err = catalog.ReadList(raw, last.List())
 	}
 	if err != nil {
-		g.cfg.Log.WarnContext(ctx, "a server's tools can't be listed", "server", s.Alias, "error", err)
+		l.cfg.Log.WarnContext(ctx, "a server's tools can't be listed", "server", s.Alias, "error", err)
 		return catalog.Judgement{Alias: s.Alias}, err
 	}
 
-	return g.judge(ctx, s, tools)
+	return l.judge(ctx, s, tools)
 }
 
 // errSlow means that a server took too long to list its tools.
@@ -280,28 +295,28 @@ var errNotYet = errors.New("the server has not listed its tools yet")
 var errPins = errors.New("the accepted definitions can't be read")
 
 // judge compares the tools of a server with their pins.
-func (g *Gateway) judge(ctx context.Context, s *Server, tools []*catalog.Tool) (catalog.Judgement, error) {
-	pins, err := g.cfg.Pins.Pins(ctx)
+func (l *lister) judge(ctx context.Context, s *Server, tools []*catalog.Tool) (catalog.Judgement, error) {
+	pins, err := l.cfg.Pins.Pins(ctx)
 	if err != nil {
-		g.cfg.Log.ErrorContext(ctx, "no tool is offered", "server", s.Alias, "error", err)
+		l.cfg.Log.ErrorContext(ctx, "no tool is offered", "server", s.Alias, "error", err)
 		return catalog.Judgement{Alias: s.Alias}, fmt.Errorf("%w: %w", errPins, err)
 	}
 	j := catalog.Judge(pins, s.Alias, s.Identity, tools, s.Judging)
 	for _, f := range j.Findings {
-		g.cfg.Log.InfoContext(ctx, "finding", "server", s.Alias, "finding", f.String())
+		l.cfg.Log.InfoContext(ctx, "finding", "server", s.Alias, "finding", f.String())
 	}
 	if len(j.Record) > 0 {
-		err = g.cfg.Pins.Accept(ctx, &j)
+		err = l.cfg.Pins.Accept(ctx, &j)
 	}
 	return j, err
 }
 
 // settle builds the table of the tools that clients are offered, without the tools that the agent's
 // file doesn't allow at all.
-func (g *Gateway) settle(
+func (l *lister) settle(
 	ctx context.Context, listed map[string]catalog.Judgement, failed map[string]error, pins string,
 ) error {
-	plan, err := g.rules(ctx)
+	plan, err := l.rules(ctx)
 	if err != nil {
 		return err
 	}
@@ -309,71 +324,71 @@ func (g *Gateway) settle(
 	for name, j := range listed {
 		j.Tools = slices.Clone(j.Tools)
 		for i := range j.Tools {
-			withhold(plan, g.servers[name], &j.Tools[i], failed[name])
+			withhold(plan, l.servers[name], &j.Tools[i], failed[name])
 		}
 		offered = append(offered, j)
 	}
 
-	table, err := catalog.NewTable(offered, g.cfg.Naming, g.cfg.Key)
+	table, err := catalog.NewTable(offered, l.cfg.Naming, l.cfg.Key)
 	if err != nil {
 		return fmt.Errorf("name the tools: %w", err)
 	}
 
 	for _, f := range table.Findings {
-		g.cfg.Log.InfoContext(ctx, "finding", "server", f.Server, "finding", f.String())
+		l.cfg.Log.InfoContext(ctx, "finding", "server", f.Server, "finding", f.String())
 	}
 
-	g.tools.mu.Lock()
-	defer g.tools.mu.Unlock()
-	g.tools.table = table
-	g.tools.rules = plan.Version() + pins
-	g.tools.listed = listed
-	g.tools.failed = failed
+	l.tools.mu.Lock()
+	defer l.tools.mu.Unlock()
+	l.tools.table = table
+	l.tools.rules = plan.Version() + pins
+	l.tools.listed = listed
+	l.tools.failed = failed
 	return nil
 }
 
 // current returns the current table. It lists the servers first if there is no list yet, and
 // rebuilds the table if the rules or the pins have changed.
-func (g *Gateway) current(ctx context.Context) (*catalog.Table, error) {
-	plan, err := g.rules(ctx)
+func (l *lister) current(ctx context.Context) (*catalog.Table, error) {
+	plan, err := l.rules(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if table := g.tools.now(plan.Version() + g.pinsVersion()); table != nil {
+	if table := l.tools.now(plan.Version() + l.pinsVersion()); table != nil {
 		return table, nil
 	}
 
-	if err := g.remake(ctx, plan.Version()); err != nil {
+	if err := l.remake(ctx, plan.Version()); err != nil {
 		return nil, err
 	}
-	return g.tools.now(""), nil
+	return l.tools.now(""), nil
 }
 
 // remake rebuilds the table from the last lists. It asks the servers if there are none.
-func (g *Gateway) remake(ctx context.Context, rules string) error {
-	made := func() bool { return g.tools.now(rules+g.pinsVersion()) != nil }
-	last, failed := g.tools.last()
+func (l *lister) remake(ctx context.Context, rules string) error {
+	made := func() bool { return l.tools.now(rules+l.pinsVersion()) != nil }
+	last, failed := l.tools.last()
 	for _, why := range failed {
 		if errors.Is(why, errPins) {
 			last = nil
 		}
 	}
 	if last == nil {
-		return g.listAll(ctx)
+		return l.listAll(ctx)
 	}
 
-	g.tools.listing.Lock()
-	defer g.tools.listing.Unlock()
+	l.tools.listing.Lock()
+	defer l.tools.listing.Unlock()
 	if made() {
 		return nil
 	}
-	return g.judgeAgain(ctx)
+	return l.judgeAgain(ctx)
 }
 
 // judgeAgain compares the last lists with the current pins. The caller holds the lock listing.
-func (g *Gateway) judgeAgain(ctx context.Context) error {
-	pins := g.pinsVersion()
-	last, failed := g.tools.last()
+func (l *lister) judgeAgain(ctx context.Context) error {
+	pins := l.pinsVersion()
+	last, failed := l.tools.last()
 	listed := map[string]catalog.Judgement{}
 	failed = maps.Clone(failed)
 	for name, j := range last {
@@ -381,22 +396,22 @@ func (g *Gateway) judgeAgain(ctx context.Context) error {
 		if failed[name] != nil {
 			continue
 		}
-		now, err := g.judge(ctx, g.servers[name], j.List())
+		now, err := l.judge(ctx, l.servers[name], j.List())
 		if failed[name] = err; err == nil {
 			listed[name] = now
 		}
 	}
 
-	if err := g.settle(ctx, listed, failed, pins); err != nil {
+	if err := l.settle(ctx, listed, failed, pins); err != nil {
 		return err
 	}
-	g.outdate(ctx, last, listed, failed)
+	l.outdate(ctx, last, listed, failed)
 	return nil
 }
 
 // pinsVersion returns the version of the pins, or an empty string if they have none.
-func (g *Gateway) pinsVersion() string {
-	if p, ok := g.cfg.Pins.(versioned); ok {
+func (l *lister) pinsVersion() string {
+	if p, ok := l.cfg.Pins.(versioned); ok {
 		return "/" + p.Version()
 	}
 	return ""
@@ -422,14 +437,14 @@ func (b *toolbox) last() (map[string]catalog.Judgement, map[string]error) {
 }
 
 // advertised returns the tool that a client's name refers to, or nil if there is none.
-func (g *Gateway) advertised(ctx context.Context, name string) (*tool, error) {
-	table, err := g.current(ctx)
+func (l *lister) advertised(ctx context.Context, name string) (*tool, error) {
+	table, err := l.current(ctx)
 	if err != nil {
 		return nil, err
 	}
 	entry, known := table.Lookup(name)
 	if !known {
-		return g.unknown(name), nil
+		return l.unknown(name), nil
 	}
 	return offered(entry), nil
 }
@@ -457,15 +472,15 @@ func offered(e catalog.Entry) *tool {
 var errDown = errors.New("the server can't be reached")
 
 // toolOf returns a server's tool by its own name, or nil if the server has no such tool.
-func (g *Gateway) toolOf(ctx context.Context, alias, name string) (*tool, error) {
+func (l *lister) toolOf(ctx context.Context, alias, name string) (*tool, error) {
 	if isPseudo(name) {
 		return pseudo(alias, name), nil
 	}
-	table, err := g.current(ctx)
+	table, err := l.current(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, up := g.tools.of(alias); !up {
+	if _, up := l.tools.of(alias); !up {
 		return nil, errDown
 	}
 	if entry, known := table.Of(alias, name); known {
@@ -475,13 +490,13 @@ func (g *Gateway) toolOf(ctx context.Context, alias, name string) (*tool, error)
 }
 
 // toolsList answers tools/list.
-func (g *Gateway) toolsList(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
-	table, err := g.current(ctx)
+func (l *lister) toolsList(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
+	table, err := l.current(ctx)
 	if err != nil {
-		g.cfg.Log.ErrorContext(ctx, "the tools can't be listed", "error", err)
+		l.cfg.Log.ErrorContext(ctx, "the tools can't be listed", "error", err)
 		return nil, wire.Fail(wire.CodeInternal, "the tools can't be listed now")
 	}
-	page, err := g.page(table, r.Params)
+	page, err := l.page(table, r.Params)
 	if err != nil {
 		return nil, wire.Fail(wire.CodeInvalidParams, "%v", err)
 	}
@@ -489,7 +504,7 @@ func (g *Gateway) toolsList(ctx context.Context, r *server.Request) (json.RawMes
 		if r.Modern {
 			w.Member("resultType", wire.Complete)
 		}
-		w.Name("tools").Elements(g.ours(page, views(r, page.Tools)))
+		w.Name("tools").Elements(l.ours(page, views(r, page.Tools)))
 		w.Optional("nextCursor", page.Next)
 		if r.Modern {
 			w.Name("ttlMs").Int(0)
@@ -503,16 +518,16 @@ func (g *Gateway) toolsList(ctx context.Context, r *server.Request) (json.RawMes
 }
 
 // ours adds the gateway's own tools to the last page.
-func (g *Gateway) ours(page catalog.Page, tools [][]byte) [][]byte {
+func (l *lister) ours(page catalog.Page, tools [][]byte) [][]byte {
 	if page.Next != "" {
 		return tools
 	}
 	tools = slices.Clip(tools)
-	if g.cfg.WaitTool {
+	if l.cfg.WaitTool {
 		tools = append(tools, []byte(waitView))
 	}
-	for _, s := range g.signIns() {
-		tools = append(tools, g.signInView(s))
+	for _, s := range l.signIns() {
+		tools = append(tools, l.signInView(s))
 	}
 	return tools
 }
@@ -535,7 +550,7 @@ func views(r *server.Request, tools [][]byte) [][]byte {
 }
 
 // page returns the page that a cursor names, or the first page if there is no cursor.
-func (g *Gateway) page(table *catalog.Table, params []byte) (catalog.Page, error) {
+func (l *lister) page(table *catalog.Table, params []byte) (catalog.Page, error) {
 	f := jsonmsg.Read(orObject(params), wire.Limits())
 	cursor := f.Optional("cursor")
 	if f.Err() != nil {
@@ -553,4 +568,28 @@ func orObject(text []byte) []byte {
 		return []byte("{}")
 	}
 	return text
+}
+
+// generation identifies the list of tools that clients see. It is empty before the tools were
+// listed.
+func (l *lister) generation() string {
+	l.tools.mu.RLock()
+	table := l.tools.table
+	l.tools.mu.RUnlock()
+	if table == nil {
+		return ""
+	}
+	out := table.Generation()
+	for _, s := range l.signIns() {
+		out += "/" + s.Alias
+	}
+	return out
+}
+
+// lost reports whether listing a server failed a while ago. A server that is reached by HTTP
+// doesn't report that it is back, so it has to be asked again.
+func (l *lister) lost(alias string) bool {
+	l.tools.mu.RLock()
+	defer l.tools.mu.RUnlock()
+	return l.tools.failed[alias] != nil && l.now().Sub(l.tools.at[alias]) >= l.cfg.Recheck
 }

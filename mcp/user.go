@@ -87,31 +87,31 @@ const (
 )
 
 // wantsUser reports whether the principal is the next to be asked about a call.
-func (g *Gateway) wantsUser(c *record, v hold.Verdict) bool {
+func (k *keeper) wantsUser(c *record, v hold.Verdict) bool {
 	switch {
 	case v.Outcome != resolve.Ask || c.Part.User != "":
 		return false
-	case g.cfg.Ask == AskBoth:
+	case k.cfg.Ask == AskBoth:
 		return c.Approval != nil
 	}
 
-	return g.cfg.Ask == AskUser && c.Approval == nil && hold.UserMay(v.Require) == ""
+	return k.cfg.Ask == AskUser && c.Approval == nil && hold.UserMay(v.Require) == ""
 }
 
 // askUser asks the principal.
-func (g *Gateway) askUser(c *record, v hold.Verdict) durable.Ruling {
+func (k *keeper) askUser(c *record, v hold.Verdict) durable.Ruling {
 	c.Part.Annotations = v.Call.Annotations
 	c.Part.InPlace = hold.UserMay(v.Require) == ""
 	within := v.Within()
 	if within == 0 {
-		within = g.cfg.Within
+		within = k.cfg.Within
 	}
 	return durable.Ruling{Do: durable.Question, Within: within}
 }
 
 // question builds the question for the principal.
-func (g *Gateway) question(c *record) hold.Question {
-	owner := g.whoAsked(c)
+func (k *keeper) question(c *record) hold.Question {
+	owner := k.whoAsked(c)
 	t := &tool{
 		server:      c.Part.Server,
 		name:        c.Part.Tool,
@@ -131,7 +131,7 @@ const textMayRun = "May this call run once?"
 
 // userAnswered applies the answer of the principal, whichever channel it came by. Only the first
 // choice lets the call run.
-func (g *Gateway) userAnswered(c *record, a hold.Answer) *durable.Ending {
+func (k *keeper) userAnswered(c *record, a hold.Answer) *durable.Ending {
 	switch a.State {
 	case hold.Chosen:
 		if a.Selected == choiceApprove {

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,17 +28,24 @@ const (
 	longHold = defaultHold
 )
 
+// waiting answers clients whose calls wait for people: it holds their requests, asks their users, and
+// tells them the outcome.
+type waiting struct {
+	*base
+	keeper *keeper
+}
+
 // await waits until a call has ended, or until the caller has waited as long as it may. The
 // returned record may still be open.
-func (g *Gateway) await(
+func (w *waiting) await(
 	ctx context.Context, r *server.Request, q *request, c *record, with *server.Exchange,
 ) (*record, error) {
 	if q.gaveUp {
 		return c, nil
 	}
-	until := g.now().Add(g.holdOf(q.caller, with))
+	until := w.now().Add(w.holdOf(q.caller, with))
 	key := c.Key // c is another record, or none, when the watch ends
-	leave, err := g.want(ctx, key, until.Add(lease), with)
+	leave, err := w.want(ctx, key, until.Add(lease), with)
 	if err != nil {
 		return nil, err
 	}
@@ -47,34 +55,34 @@ func (g *Gateway) await(
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop(nil)
-	beside.Go(func() { g.beat(waiting, key, with) })
+	beside.Go(func() { w.beat(waiting, key, with) })
 	beside.Go(func() {
-		if g.offerNow(waiting, r, q, key, with) {
+		if w.offerNow(waiting, r, q, key, with) {
 			stop(errNoAnswer)
 		}
 	})
 
-	c, err = g.engine.Watch(waiting, key, func(c *record) bool {
-		return c.Over() || g.asksNext(r, q, c) || g.waited(c, until)
+	c, err = w.keeper.engine.Watch(waiting, key, func(c *record) bool {
+		return c.Over() || w.asksNext(r, q, c) || w.waited(c, until)
 	})
 	if errors.Is(context.Cause(waiting), errNoAnswer) {
-		return g.engine.Get(ctx, key)
+		return w.keeper.engine.Get(ctx, key)
 	}
 	return c, err
 }
 
 // waited reports whether a client was held long enough. If the request has no reference yet, the
 // client is held a moment longer, so that the answer can name it.
-func (g *Gateway) waited(c *record, until time.Time) bool {
+func (w *waiting) waited(c *record, until time.Time) bool {
 	if c.Part.Ref == "" {
 		until = until.Add(untilNamed)
 	}
-	return c.State != durable.Running && !g.now().Before(until)
+	return c.State != durable.Running && !w.now().Before(until)
 }
 
 // holdOf returns how long a caller waits. With progress reports, a client may wait longer than its
 // usual time limit.
-func (g *Gateway) holdOf(by *caller, with *server.Exchange) time.Duration {
+func (w *waiting) holdOf(by *caller, with *server.Exchange) time.Duration {
 	if with.WantsProgress() {
 		return by.Hold
 	}
@@ -82,8 +90,8 @@ func (g *Gateway) holdOf(by *caller, with *server.Exchange) time.Duration {
 }
 
 // beat sends the client progress reports while its call has not run yet.
-func (g *Gateway) beat(ctx context.Context, key string, with *server.Exchange) {
-	ticks := time.NewTicker(g.cfg.Heartbeat)
+func (w *waiting) beat(ctx context.Context, key string, with *server.Exchange) {
+	ticks := time.NewTicker(w.cfg.Heartbeat)
 	defer ticks.Stop()
 	for n := 1.0; with.WantsProgress(); n++ {
 		select {
@@ -91,7 +99,7 @@ func (g *Gateway) beat(ctx context.Context, key string, with *server.Exchange) {
 			return
 		case <-ticks.C:
 		}
-		c, err := g.engine.Get(ctx, key)
+		c, err := w.keeper.engine.Get(ctx, key)
 		if err != nil || c.Over() {
 			continue
 		}
@@ -127,11 +135,13 @@ type waiters struct {
 	of map[string][]*server.Exchange
 }
 
-// enter adds a client that waits for a call.
+// enter adds a client that waits for a call, unless it is there already.
 func (w *waiters) enter(key string, with *server.Exchange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.of[key] = append(w.of[key], with)
+	if !slices.Contains(w.of[key], with) {
+		w.of[key] = append(w.of[key], with)
+	}
 }
 
 // leave removes a client that waits for a call, and reports whether it was the last one.
@@ -165,22 +175,22 @@ func (w *waiters) one(key string) *server.Exchange {
 
 // want records that a client waits for a call, so that it may run when it is approved. The last
 // client that leaves takes that back.
-func (g *Gateway) want(
+func (w *waiting) want(
 	ctx context.Context, key string, until time.Time, with *server.Exchange,
 ) (leave func(), err error) {
-	g.waiters.enter(key, with)
+	w.keeper.waiters.enter(key, with)
 	leave = func() {
-		if g.waiters.leave(key, with) {
-			g.unwant(context.WithoutCancel(ctx), key)
+		if w.keeper.waiters.leave(key, with) {
+			w.unwant(context.WithoutCancel(ctx), key)
 		}
 	}
-	_, err = g.engine.Change(ctx, key, func(c *record) error {
+	_, err = w.keeper.engine.Change(ctx, key, func(c *record) error {
 		known := c.State != durable.Waiting && !c.Part.Wanted.Before(until)
 		if known || c.Over() || c.State == durable.Running {
 			return durable.ErrUnchanged
 		}
 		if c.Part.Wanted.Before(until) {
-			c.Part.Wanted, c.Part.WantedBy = until.Add(together), g.process
+			c.Part.Wanted, c.Part.WantedBy = until.Add(together), w.keeper.process
 		}
 		if c.State == durable.Waiting {
 			c.State = durable.Ready
@@ -197,15 +207,52 @@ func (g *Gateway) want(
 
 // unwant records that no client of this process waits for a call any more, unless another one has
 // come meanwhile.
-func (g *Gateway) unwant(ctx context.Context, key string) {
-	_, err := g.engine.Change(ctx, key, func(c *record) error {
-		if c.Over() || c.State == durable.Running || c.Part.WantedBy != g.process || g.waiters.one(key) != nil {
+func (w *waiting) unwant(ctx context.Context, key string) {
+	_, err := w.keeper.engine.Change(ctx, key, func(c *record) error {
+		if c.Over() || c.State == durable.Running || c.Part.WantedBy != w.keeper.process || w.keeper.waiters.one(key) != nil {
 			return durable.ErrUnchanged
 		}
 		c.Part.Wanted = time.Time{}
 		return nil
 	})
 	if err != nil && !errors.Is(err, durable.ErrUnchanged) {
-		g.cfg.Log.WarnContext(ctx, "that nobody waits for a call can't be stored", "call", key, "error", err)
+		w.cfg.Log.WarnContext(ctx, "that nobody waits for a call can't be stored", "call", key, "error", err)
 	}
+}
+
+// ask has people decide about a call, and waits for them as long as
+// the caller may.
+func (w *waiting) ask(
+	ctx context.Context, r *server.Request, q *request, with *server.Exchange,
+) (json.RawMessage, *wire.Error) {
+	if !w.canForm(r, q) && !w.canLink(r) {
+		q.with = with
+		q.until = w.now().Add(w.holdOf(q.caller, with) + lease)
+	}
+	c, err := w.keeper.enter(ctx, q)
+	q.gaveUp = err == nil && w.broughtBack(ctx, q, c.Key)
+	for more := true; err == nil && more && !c.Over(); {
+		if answer, bad := w.offerByResult(ctx, r, q, c, with); answer != nil || bad != nil {
+			return answer, bad
+		}
+		c, err = w.await(ctx, r, q, c, with)
+		more = err == nil && w.asksNext(r, q, c)
+	}
+
+	switch {
+	case errors.Is(err, errFull):
+		return w.say(r, notRun("Too many requests wait. Call again when people have decided about some"))
+	case ctx.Err() != nil: // the client has gone
+		return w.say(r, notRun("The client gave up waiting"))
+	case errors.Is(err, errUnreadable):
+		return w.say(r, notRun("The arguments can't be read"))
+	case err != nil:
+		w.cfg.Log.ErrorContext(ctx, "a call that asks can't be kept", "error", err)
+		return w.say(r, notRun("The call could not be kept"))
+	}
+
+	if !c.Over() {
+		return w.pendingAnswer(ctx, r, q, c)
+	}
+	return w.outcome(ctx, r, c)
 }

@@ -31,10 +31,10 @@ const waitView = `{"name":"` + waitTool + `","title":"Wait for an approval","des
 const longestWait = 24 * 60 * 60
 
 // waitFor answers a call of the wait tool.
-func (g *Gateway) waitFor(
+func (w *waiting) waitFor(
 	ctx context.Context, r *server.Request, c *wire.Call, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
-	by, bad := g.askedBy(ctx, r)
+	by, bad := w.askedBy(ctx, r)
 	if bad != nil {
 		return nil, bad
 	}
@@ -44,7 +44,7 @@ func (g *Gateway) waitFor(
 	switch {
 	case f.Err() != nil:
 		return nil, wire.Fail(wire.CodeInvalidParams, "params.arguments: %v", f.Err())
-	case g.cfg.People == nil:
+	case w.cfg.People == nil:
 		return nil, wire.Fail(wire.CodeInvalidRequest, "there is nobody to wait for")
 	case c.Task != nil && !r.Modern:
 		return nil, wire.Fail(wire.CodeMethodNotFound, "this tool can't be called as a task")
@@ -53,42 +53,42 @@ func (g *Gateway) waitFor(
 	if jsonmsg.Get(c.Arguments, "seconds") == nil {
 		most = by.Hold
 	}
-	said, err := g.waitUntil(ctx, by, ref, min(most, g.holdOf(by, with)), with)
+	said, err := w.waitUntil(ctx, by, ref, min(most, w.holdOf(by, with)), with)
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
-		return g.say(r, &wire.Said{Text: "No call of this client waits under this id.", IsError: true})
+		return w.say(r, &wire.Said{Text: "No call of this client waits under this id.", IsError: true})
 	case err != nil:
-		return g.say(
+		return w.say(
 			r,
 			&wire.Said{Text: "Nobody can say now what people decided. Wait again later.", IsError: true},
 		)
 	}
 
-	return g.say(r, said)
+	return w.say(r, said)
 }
 
 // waitUntil polls a request until people have decided or the time has passed.
-func (g *Gateway) waitUntil(
+func (w *waiting) waitUntil(
 	ctx context.Context, by *caller, ref string, most time.Duration, with *server.Exchange,
 ) (*wire.Said, error) {
 	until := time.Now().Add(most)
 	told := time.Now()
 	for n := 1.0; ; {
-		news, leave := g.engine.Changes()
-		seen, err := g.lookAt(ctx, by.asker, ref)
+		news, leave := w.keeper.engine.Changes()
+		seen, err := w.lookAt(ctx, by.asker, ref)
 		left := time.Until(until)
 		if err != nil || seen.decided || left <= 0 {
 			leave()
 			return seen.text(ref), err
 		}
-		if time.Since(told) >= g.cfg.Heartbeat {
+		if time.Since(told) >= w.cfg.Heartbeat {
 			text := "Not run yet: waits for people to decide" + inBrackets(ref) + "."
 			_ = with.Progress(wire.Progress{Progress: n, Message: text}) // it may be gone
 			told = time.Now()
 			n++
 		}
 
-		err = wait.For(ctx, news, min(left, g.cfg.Poll, g.cfg.Heartbeat))
+		err = wait.For(ctx, news, min(left, w.cfg.Poll, w.cfg.Heartbeat))
 		leave()
 		if ctx.Err() != nil {
 			return nil, err
@@ -104,14 +104,14 @@ type outlook struct {
 }
 
 // lookAt returns the state of a request of this asker.
-func (g *Gateway) lookAt(ctx context.Context, who approval.Asker, ref string) (seen outlook, err error) {
-	people := g.cfg.People.As(who)
+func (w *waiting) lookAt(ctx context.Context, who approval.Asker, ref string) (seen outlook, err error) {
+	people := w.cfg.People.As(who)
 	if approval.QuestionID(ref) {
 		a, err := people.Answer(ctx, ref)
 		if err != nil || a.State == hold.Pending {
 			return seen, unknownRequest(err)
 		}
-		return outlook{decided: true, end: g.userAnswered(&record{}, a)}, nil
+		return outlook{decided: true, end: w.keeper.userAnswered(&record{}, a)}, nil
 	}
 
 	held, err := people.Look(ctx, ref)

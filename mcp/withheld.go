@@ -54,11 +54,11 @@ func undeclared(plan *resolve.Plan, alias, name string) bool {
 // unknown returns the tool for a name that no list has. If the name belongs to a server whose tools
 // were never listed, that is a tool whose calls are refused with the reason. Otherwise it returns
 // nil.
-func (g *Gateway) unknown(name string) *tool {
-	listed, failed := g.tools.last()
-	alias := g.cfg.Naming.AliasOf(name, slices.Collect(maps.Keys(g.servers)))
+func (l *lister) unknown(name string) *tool {
+	listed, failed := l.tools.last()
+	alias := l.cfg.Naming.AliasOf(name, slices.Collect(maps.Keys(l.servers)))
 	if failed[alias] == nil || len(listed[alias].Tools) > 0 {
 		return nil
 	}
-	return &tool{server: alias, withheld: textDown(g.servers[alias], failed[alias])}
+	return &tool{server: alias, withheld: textDown(l.servers[alias], failed[alias])}
 }

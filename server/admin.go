@@ -15,7 +15,10 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-func (x *exchange) listGrants() error {
+// adminOps are the operations of administrators.
+type adminOps struct{ *exchange }
+
+func (x adminOps) listGrants() error {
 	all, err := x.flag("all")
 	if err != nil {
 		return err
@@ -42,7 +45,7 @@ func some[T any](list []T) []T {
 	return list
 }
 
-func (x *exchange) getGrant() error {
+func (x adminOps) getGrant() error {
 	g, err := x.readableGrant(x.r.PathValue("id"))
 	if err != nil {
 		return err
@@ -51,7 +54,7 @@ func (x *exchange) getGrant() error {
 }
 
 // readableGrant returns a grant that the token may read.
-func (x *exchange) readableGrant(id string) (*approval.Grant, error) {
+func (x adminOps) readableGrant(id string) (*approval.Grant, error) {
 	by, err := x.reader()
 	if err != nil {
 		return nil, err
@@ -69,7 +72,7 @@ func (x *exchange) readableGrant(id string) (*approval.Grant, error) {
 
 // revokeGrant ends a grant. Any person who may read the grant may do that, because ending
 // one only restricts.
-func (x *exchange) revokeGrant() error {
+func (x adminOps) revokeGrant() error {
 	if err := x.personOrAdmin(); err != nil {
 		return err
 	}
@@ -104,7 +107,7 @@ func (x *exchange) personOrAdmin() error {
 	return err
 }
 
-func (x *exchange) listFreezes() error {
+func (x adminOps) listFreezes() error {
 	freezes, err := x.cfg.Store.Freezes(x.r.Context(), x.tenant())
 	if err != nil {
 		return err
@@ -113,7 +116,7 @@ func (x *exchange) listFreezes() error {
 }
 
 // freeze lets any person who may answer use the kill switch. Only admins may lift a freeze.
-func (x *exchange) freeze() error {
+func (x adminOps) freeze() error {
 	if err := x.personOrAdmin(); err != nil {
 		return err
 	}
@@ -129,7 +132,7 @@ func (x *exchange) freeze() error {
 
 // liftFreeze lifts a freeze after people have approved that. Until then it answers that
 // they are asked.
-func (x *exchange) liftFreeze() error {
+func (x adminOps) liftFreeze() error {
 	agent, reason, err := x.freezeBody()
 	if err != nil {
 		return err
@@ -151,7 +154,7 @@ func (x *exchange) liftFreeze() error {
 	return x.listFreezes()
 }
 
-func (x *exchange) freezeBody() (agent, reason string, err error) {
+func (x adminOps) freezeBody() (agent, reason string, err error) {
 	f := object(x.body, "", "agent", "reason")
 	agent, reason = f.text("agent"), f.reason()
 	if f.err != nil {
@@ -166,7 +169,7 @@ const statsSpan = 30 * 24 * time.Hour
 // statsVotes is the largest number of answers that statistics are computed from.
 const statsVotes = 10_000
 
-func (x *exchange) stats() error {
+func (x adminOps) stats() error {
 	since, err := x.time("since")
 	if err != nil {
 		return err
@@ -186,7 +189,7 @@ func (x *exchange) stats() error {
 	return x.answer(http.StatusOK, approval.Figures(votes, x.cfg.Now().UTC()))
 }
 
-func (x *exchange) listTokens() error {
+func (x adminOps) listTokens() error {
 	all, err := x.cfg.Store.Tokens(x.r.Context(), x.tenant())
 	if err != nil {
 		return err
@@ -199,7 +202,7 @@ func (x *exchange) listTokens() error {
 }
 
 // maker returns the maker of tokens for this server.
-func (x *exchange) maker() *tokens.Maker {
+func (x adminOps) maker() *tokens.Maker {
 	return &tokens.Maker{
 		Store:     x.cfg.Store,
 		Directory: x.cfg.Directory,
@@ -211,7 +214,7 @@ func (x *exchange) maker() *tokens.Maker {
 
 // createToken makes a token after people have approved it. Until then it answers that they
 // are asked.
-func (x *exchange) createToken() error {
+func (x adminOps) createToken() error {
 	f := object(x.body, "", "name", "scopes", "agents", "person", "expires_in", "replaces").must("name", "scopes")
 	spec := tokens.Spec{
 		Name:     f.text("name"),
@@ -266,7 +269,7 @@ func tokenAct(t store.Token, spec tokens.Spec, holder string) map[string]any {
 
 // act asks people about an act of administration, or uses the run that they have approved.
 // If it returns asked = true, it has sent the answer that people are asked.
-func (x *exchange) act(act administration.Act, args map[string]any) (asked bool, err error) {
+func (x adminOps) act(act administration.Act, args map[string]any) (asked bool, err error) {
 	if x.cfg.Administration == nil {
 		return false, fail(
 			openapi.CodeNotFound,
@@ -304,7 +307,7 @@ func (x *exchange) record(event, subject string, facts map[string]any) error {
 	return err
 }
 
-func (x *exchange) revokeToken() error {
+func (x adminOps) revokeToken() error {
 	if err := x.maker().End(x.r.Context(), x.tenant(), x.r.PathValue("id"), tokens.By{Token: x.token}); err != nil {
 		return err
 	}
@@ -312,7 +315,7 @@ func (x *exchange) revokeToken() error {
 	return nil
 }
 
-func (x *exchange) listDeliveries() error {
+func (x adminOps) listDeliveries() error {
 	state := store.DeadEnd
 	if text, ok := x.query["state"]; ok {
 		state = store.JobState(text)
@@ -363,7 +366,7 @@ func (x *exchange) listDeliveries() error {
 	return x.answer(http.StatusOK, out)
 }
 
-func (x *exchange) redeliver() error {
+func (x adminOps) redeliver() error {
 	id, err := x.pathNumber("number")
 	if err != nil {
 		return err

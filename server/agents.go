@@ -9,7 +9,7 @@ import (
 // listAgents lists the agents that can be used, and the files that decide about them. A
 // token that is bound to agents gets only those agents, and the files in force without
 // their problems.
-func (x *exchange) listAgents() error {
+func (x infoOps) listAgents() error {
 	out := openapi.Agents{Agents: []openapi.AgentInForce{}}
 	if x.cfg.Agents != nil {
 		out = x.cfg.Agents(x.tenant())

@@ -13,7 +13,10 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-func (x *exchange) checkpoint() error {
+// auditOps are the operations on the ledger.
+type auditOps struct{ *exchange }
+
+func (x auditOps) checkpoint() error {
 	size, signed, err := x.cfg.Store.Checkpoint(x.r.Context(), x.tenant())
 	if err != nil {
 		return err
@@ -25,7 +28,7 @@ func (x *exchange) checkpoint() error {
 	})
 }
 
-func (x *exchange) proof() error {
+func (x auditOps) proof() error {
 	index, err := x.pathNumber("index")
 	if err != nil {
 		return err
@@ -79,7 +82,7 @@ const (
 
 // export streams the ledger, with everything that was recorded before the call. The last
 // line shows that the export is complete: on an error the connection is closed without it.
-func (x *exchange) export() error {
+func (x auditOps) export() error {
 	by, err := x.reader()
 	if err != nil {
 		return err
@@ -139,7 +142,7 @@ func (x *exchange) export() error {
 	return nil
 }
 
-func (x *exchange) exportAll(out *ledger.Writer, size int64) error {
+func (x auditOps) exportAll(out *ledger.Writer, size int64) error {
 	control := http.NewResponseController(x.w)
 	for next := int64(0); next < size; {
 		entries, err := x.inTurn(func() ([]ledger.SealedEntry, error) {

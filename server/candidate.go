@@ -11,7 +11,7 @@ import (
 
 // candidate answers with the decisions that would change if the candidate's files were
 // used.
-func (x *exchange) candidate() error {
+func (x adminOps) candidate() error {
 	var c *candidate.Candidate
 	if x.cfg.Candidate != nil {
 		c = x.cfg.Candidate(x.tenant())

@@ -10,12 +10,12 @@ import (
 )
 
 // devices returns the sign-in of command lines.
-func (x *exchange) devices() *tokens.Devices {
+func (x adminOps) devices() *tokens.Devices {
 	return &tokens.Devices{Maker: x.maker(), Values: x.cfg.Store, Key: x.cfg.Key}
 }
 
 // beginDevice gives a command line the code that its person types into the inbox.
-func (x *exchange) beginDevice() error {
+func (x adminOps) beginDevice() error {
 	if x.cfg.PublicURL == "" {
 		return fail(openapi.CodeNotFound, "nobody can sign in here, so no command line can")
 	}
@@ -39,7 +39,7 @@ func (x *exchange) beginDevice() error {
 }
 
 // takeDeviceToken gives a command line the token of the person who confirmed its code.
-func (x *exchange) takeDeviceToken() error {
+func (x adminOps) takeDeviceToken() error {
 	f := object(x.body, "", "device_code").must("device_code")
 	code := f.text("device_code")
 	if f.err != nil {

@@ -5,7 +5,7 @@ import (
 )
 
 // openAPI serves the contract as JSON.
-func (x *exchange) openAPI() error {
+func (x infoOps) openAPI() error {
 	d, err := x.contract()
 	if err != nil {
 		return err
@@ -16,7 +16,7 @@ func (x *exchange) openAPI() error {
 }
 
 // docs serves the contract as an HTML page.
-func (x *exchange) docs() error {
+func (x infoOps) docs() error {
 	d, err := x.contract()
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-func (x *exchange) consume() error {
+func (x requestOps) consume() error {
 	r, err := x.own(x.r.PathValue("id"))
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (x *exchange) consume() error {
 	return x.answerRequest(consumed)
 }
 
-func (x *exchange) cancel() error {
+func (x requestOps) cancel() error {
 	find := x.own
 	if may(x.token, openapi.ScopeAdmin) {
 		find = x.known
@@ -81,7 +81,7 @@ func (f *fields) reason() string {
 }
 
 // with adds the request and its current state to a problem.
-func (x *exchange) with(r *approval.Request, err error) *problem {
+func (x requestOps) with(r *approval.Request, err error) *problem {
 	p := problemOf(err).about(r.ID)
 	if now, err := x.cfg.Service.Request(x.r.Context(), x.tenant(), r.ID); err == nil {
 		r = now

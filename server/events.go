@@ -12,10 +12,13 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
+// streamOps are the operations that stream events.
+type streamOps struct{ *exchange }
+
 // fromNow means that the watcher wants only new events.
 const fromNow = -2
 
-func (x *exchange) watch() error {
+func (x streamOps) watch() error {
 	after, err := x.after()
 	if err != nil {
 		return err
@@ -48,7 +51,7 @@ func (x *exchange) watch() error {
 var eventText = pattern.Of(`^(-1|[0-9]{1,15})$`)
 
 // after returns the index of the last entry that the watcher has seen.
-func (x *exchange) after() (int64, error) {
+func (x streamOps) after() (int64, error) {
 	text := x.r.Header.Get("Last-Event-ID")
 	if text == "" {
 		return x.integer("after", -1, mostWhole, fromNow)
@@ -62,7 +65,7 @@ func (x *exchange) after() (int64, error) {
 
 // follow sends events until the watcher, its token or the server ends. A slow watcher
 // delays only itself: events that it has not taken yet are read from the ledger.
-func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
+func (x streamOps) follow(s *feed.Stream, out *eventWriter) {
 	ctx := x.r.Context()
 	beat := time.NewTicker(x.cfg.Timing.Heartbeat)
 	defer beat.Stop()
@@ -108,7 +111,7 @@ func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
 
 // catchUp reads events from the ledger that the feed no longer has. Each watcher needs its
 // own reads for that, so watchers that are far behind take turns.
-func (x *exchange) catchUp(from int64, far bool) []feed.Frame {
+func (x streamOps) catchUp(from int64, far bool) []feed.Frame {
 	read := func() ([]ledger.SealedEntry, error) {
 		return x.cfg.Store.Leaves(x.r.Context(), x.tenant(), from, feed.Batch)
 	}
@@ -137,7 +140,7 @@ func (e *eventWriter) position() { e.Write(fmt.Appendf(nil, "retry: 1000\nid: %d
 
 // send sends the frames that the token may read. Access is checked each time, because a
 // stream may last long.
-func (x *exchange) send(out *eventWriter, frames []feed.Frame) error {
+func (x streamOps) send(out *eventWriter, frames []feed.Frame) error {
 	by, err := x.reader()
 	if err != nil {
 		return err

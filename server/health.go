@@ -144,11 +144,11 @@ func (h *health) tell(c Check, err error) {
 	}
 }
 
-func (x *exchange) healthz() error {
+func (x infoOps) healthz() error {
 	return x.answer(http.StatusOK, openapi.Health{Ok: true, Checks: []openapi.Check{}})
 }
 
-func (x *exchange) readyz() error {
+func (x infoOps) readyz() error {
 	out := x.health.ready()
 	goingDown := openapi.Health{Checks: []openapi.Check{{Name: "server", Problem: "it is going down"}}}
 	select {
@@ -170,7 +170,7 @@ func (x *exchange) readyz() error {
 
 // addLoaded adds the files in force if the query asks for them. A caller with a token gets
 // those of its tenant, with their problems.
-func (x *exchange) addLoaded(out *openapi.Health) error {
+func (x infoOps) addLoaded(out *openapi.Health) error {
 	if _, asked := x.query["verbose"]; !asked || x.cfg.Loaded == nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-func (x *exchange) listRequests() error {
+func (x requestOps) listRequests() error {
 	f, err := x.filter()
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (x *exchange) listRequests() error {
 }
 
 // waitingForMe lists the requests that wait for the token's person.
-func (x *exchange) waitingForMe(f approval.Filter) (approval.Page, error) {
+func (x requestOps) waitingForMe(f approval.Filter) (approval.Page, error) {
 	if len(f.States) > 0 && !slices.Contains(f.States, approval.Pending) {
 		return approval.Page{Requests: []approval.Summary{}}, nil // a request that has ended waits for no answer
 	}
@@ -38,7 +38,7 @@ func (x *exchange) waitingForMe(f approval.Filter) (approval.Page, error) {
 	return x.cfg.Service.Waiting(x.r.Context(), x.tenant(), person, f)
 }
 
-func (x *exchange) filter() (f approval.Filter, err error) {
+func (x requestOps) filter() (f approval.Filter, err error) {
 	q := x.query
 	f = approval.Filter{
 		Agent:     q["agent"],
@@ -68,7 +68,7 @@ func (x *exchange) filter() (f approval.Filter, err error) {
 
 // groups returns the value of the query parameter group, or nil. The parameters group and mine can't
 // be combined.
-func (x *exchange) groups() ([]string, error) {
+func (x requestOps) groups() ([]string, error) {
 	mine, err := x.flag("mine")
 	group, one := x.query["group"]
 	switch {
@@ -83,7 +83,7 @@ func (x *exchange) groups() ([]string, error) {
 	return nil, nil
 }
 
-func (x *exchange) states() ([]approval.State, error) {
+func (x requestOps) states() ([]approval.State, error) {
 	text, ok := x.query["state"]
 	if !ok {
 		return nil, nil
@@ -116,7 +116,7 @@ func (x *exchange) states() ([]approval.State, error) {
 // person whom a question without groups is for. So if the filter is for what somebody may
 // answer, answerable skips questions for other people and fills the page with the next
 // requests.
-func (x *exchange) answerable(f approval.Filter) (approval.Page, error) {
+func (x requestOps) answerable(f approval.Filter) (approval.Page, error) {
 	by, err := x.reader()
 	if err != nil {
 		return approval.Page{}, err
@@ -129,7 +129,7 @@ func (x *exchange) answerable(f approval.Filter) (approval.Page, error) {
 
 // isFor returns false for a question to one person who is in none of the groups. The store
 // has already filtered everything else.
-func (x *exchange) isFor(s approval.Summary, groups []string) (bool, error) {
+func (x requestOps) isFor(s approval.Summary, groups []string) (bool, error) {
 	if !s.Question || s.Principal == "" || len(groups) == 0 || len(s.Groups) != 1 || s.Groups[0] != "" {
 		return true, nil
 	}

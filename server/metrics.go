@@ -197,7 +197,7 @@ func (s *Server) MetricsHandler() http.Handler {
 	})
 }
 
-func (x *exchange) serveMetrics() error {
+func (x infoOps) serveMetrics() error {
 	x.MetricsHandler().ServeHTTP(x.w, x.r)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-func (x *exchange) decide() error {
+func (x requestOps) decide() error {
 	agent, err := x.agent()
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (x *exchange) mayActFor(agent string) error {
 	return nil
 }
 
-func (x *exchange) openRequest() error {
+func (x requestOps) openRequest() error {
 	agent, err := x.agent()
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (x *exchange) openRequest() error {
 	return x.opened(opened)
 }
 
-func (x *exchange) opened(o *approval.Opened) error {
+func (x requestOps) opened(o *approval.Opened) error {
 	if o.Outcome != resolve.Ask || o.Shared {
 		return x.answer(http.StatusOK, o)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-func (x *exchange) askQuestion() error {
+func (x requestOps) askQuestion() error {
 	agent, err := x.agent()
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (f *fields) choice(name string) *int {
 // heldBack withholds the answer to a question from the runtime that asked it while the
 // agent is frozen, because the kill switch must stop what the runtime would do with the
 // answer.
-func (x *exchange) heldBack(r *approval.Request) error {
+func (x requestOps) heldBack(r *approval.Request) error {
 	if r.State != approval.Answered || !r.AskedBy(asker(x.token)) {
 		return nil
 	}

@@ -16,20 +16,24 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
+// rapOps are the operations on calls of RAP tools.
+type rapOps struct{ *exchange }
+
 // ofRuntime passes the token's threads at the RAP runtime of the path's agent to a handler,
 // if the token may act for the agent. It converts the runtime's errors to problems.
-func ofRuntime(handle func(*exchange, *runtime.Threads) error) func(*exchange) error {
+func ofRuntime(handle func(rapOps, *runtime.Threads) error) func(*exchange) error {
 	return func(x *exchange) error {
-		threads, err := x.threads()
+		ops := rapOps{x}
+		threads, err := ops.threads()
 		if err != nil {
 			return err
 		}
 
-		return rapProblem(handle(x, threads))
+		return rapProblem(handle(ops, threads))
 	}
 }
 
-func (x *exchange) threads() (*runtime.Threads, error) {
+func (x rapOps) threads() (*runtime.Threads, error) {
 	agent, err := x.agent()
 	if err != nil {
 		return nil, err
@@ -48,7 +52,7 @@ func (x *exchange) threads() (*runtime.Threads, error) {
 	return runtime.As(asker(x.token))
 }
 
-func (x *exchange) rapTools(threads *runtime.Threads) error {
+func (x rapOps) rapTools(threads *runtime.Threads) error {
 	session, err := x.needed("session")
 	if err != nil {
 		return err
@@ -82,14 +86,14 @@ func (x *exchange) rapTools(threads *runtime.Threads) error {
 }
 
 // needed reads a required query parameter.
-func (x *exchange) needed(name string) (string, error) {
+func (x rapOps) needed(name string) (string, error) {
 	if text := x.query[name]; text != "" {
 		return text, nil
 	}
 	return "", bad(name, "expected one")
 }
 
-func (x *exchange) rapInvoke(threads *runtime.Threads) error {
+func (x rapOps) rapInvoke(threads *runtime.Threads) error {
 	f := object(
 		x.body,
 		"",
@@ -126,7 +130,7 @@ func (x *exchange) rapInvoke(threads *runtime.Threads) error {
 }
 
 // rapCall reads a call, or waits until it ends or the server drains.
-func (x *exchange) rapCall(threads *runtime.Threads) error {
+func (x rapOps) rapCall(threads *runtime.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err
@@ -151,7 +155,7 @@ func (x *exchange) rapCall(threads *runtime.Threads) error {
 	return x.answer(http.StatusOK, call)
 }
 
-func (x *exchange) awaitCall(
+func (x rapOps) awaitCall(
 	threads *runtime.Threads,
 	thread, id string,
 	wait time.Duration,
@@ -186,7 +190,7 @@ func rapProblem(err error) error {
 	return err
 }
 
-func (x *exchange) rapCancel(threads *runtime.Threads) error {
+func (x rapOps) rapCancel(threads *runtime.Threads) error {
 	f := object(x.body, "", "thread", "id", "reason").must("thread", "id")
 	thread := f.text("thread")
 	id := f.text("id")
@@ -204,7 +208,7 @@ func (x *exchange) rapCancel(threads *runtime.Threads) error {
 	return x.answer(http.StatusOK, call)
 }
 
-func (x *exchange) rapClose(threads *runtime.Threads) error {
+func (x rapOps) rapClose(threads *runtime.Threads) error {
 	f := object(x.body, "", "thread").must("thread")
 	thread := f.text("thread")
 	if f.err != nil {
@@ -217,7 +221,7 @@ func (x *exchange) rapClose(threads *runtime.Threads) error {
 	return nil
 }
 
-func (x *exchange) rapEvents(threads *runtime.Threads) error {
+func (x rapOps) rapEvents(threads *runtime.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err
@@ -233,7 +237,7 @@ func (x *exchange) rapEvents(threads *runtime.Threads) error {
 	return x.answer(http.StatusOK, map[string]any{"events": append([]rap.Event{}, events...)})
 }
 
-func (x *exchange) rapViews(threads *runtime.Threads) error {
+func (x rapOps) rapViews(threads *runtime.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err
@@ -248,7 +252,7 @@ func (x *exchange) rapViews(threads *runtime.Threads) error {
 	return x.answer(http.StatusOK, map[string]any{"views": views})
 }
 
-func (x *exchange) sessionGrants() ([]rap.SessionGrant, error) {
+func (x rapOps) sessionGrants() ([]rap.SessionGrant, error) {
 	if x.cfg.Sessions == nil {
 		return nil, nil
 	}
@@ -262,7 +266,7 @@ func (x *exchange) sessionGrants() ([]rap.SessionGrant, error) {
 	return slices.DeleteFunc(all, func(g rap.SessionGrant) bool { return !by.Concerns(g.User, g.Agent) }), err
 }
 
-func (x *exchange) listSessionGrants() error {
+func (x rapOps) listSessionGrants() error {
 	list, err := x.sessionGrants()
 	if err != nil {
 		return err
@@ -273,7 +277,7 @@ func (x *exchange) listSessionGrants() error {
 
 // revokeSessionGrant ends a session grant. The token needs the same rights as for a
 // standing approval.
-func (x *exchange) revokeSessionGrant() error {
+func (x rapOps) revokeSessionGrant() error {
 	if err := x.personOrAdmin(); err != nil {
 		return err
 	}
@@ -298,7 +302,7 @@ func (x *exchange) revokeSessionGrant() error {
 }
 
 // listSignIns lists the sign-ins that the token's person is asked for.
-func (x *exchange) listSignIns() error {
+func (x rapOps) listSignIns() error {
 	person, err := x.person()
 	if err != nil {
 		return err

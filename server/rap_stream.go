@@ -40,7 +40,7 @@ type callStream struct {
 }
 
 // rapFollow sends the events of a call until the call ends or the reader disconnects.
-func (x *exchange) rapFollow(threads *runtime.Threads) error {
+func (x rapOps) rapFollow(threads *runtime.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (x *exchange) rapFollow(threads *runtime.Threads) error {
 	x.metrics.watchers.Inc()
 	defer x.metrics.watchers.Dec()
 	s := &callStream{
-		exchange: x,
+		exchange: x.exchange,
 		out:      feed.NewWriter(x.w, x.cfg.Timing.Slow),
 		of:       of,
 		at:       from,
@@ -80,7 +80,7 @@ func (x *exchange) rapFollow(threads *runtime.Threads) error {
 }
 
 // from returns the place up to which the reader has read.
-func (x *exchange) from() (runtime.Place, error) {
+func (x rapOps) from() (runtime.Place, error) {
 	name, text := "Last-Event-ID", x.r.Header.Get("Last-Event-ID")
 	if text == "" {
 		name, text = "after", x.query["after"]

@@ -7,7 +7,7 @@ import (
 )
 
 // report records the outcome of a call that a runtime reports.
-func (x *exchange) report() error {
+func (x requestOps) report() error {
 	agent, err := x.agent()
 	if err != nil {
 		return err

@@ -14,10 +14,13 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
+// requestOps are the operations on requests to people.
+type requestOps struct{ *exchange }
+
 // maxWait limits a long poll, so that proxies don't time out.
 const maxWait = 60 * time.Second
 
-func (x *exchange) getRequest() error {
+func (x requestOps) getRequest() error {
 	id := x.r.PathValue("id")
 	wait, err := x.duration("wait")
 	if err != nil {
@@ -52,7 +55,7 @@ func (x *exchange) getRequest() error {
 
 // moved waits until a request has changed, and reads it again. It doesn't keep the request
 // in memory meanwhile.
-func (x *exchange) moved(id string, version int64, wait time.Duration) (*approval.Request, error) {
+func (x requestOps) moved(id string, version int64, wait time.Duration) (*approval.Request, error) {
 	x.giveBack()
 	ctx, done := x.waiting(wait)
 	err := x.cfg.Service.Await(ctx, x.tenant(), id, version, wait)
@@ -96,7 +99,7 @@ func (x *exchange) untilDrained() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-func (x *exchange) answerRequest(r *approval.Request) error {
+func (x requestOps) answerRequest(r *approval.Request) error {
 	x.w.Header().Set("ETag", etag(r))
 	return x.answer(http.StatusOK, r)
 }
@@ -105,7 +108,7 @@ func etag(r *approval.Request) string { return fmt.Sprintf("%q", strconv.FormatI
 
 // own returns a request that this runtime has asked for, first or later. It does not find
 // requests of others.
-func (x *exchange) own(id string) (*approval.Request, error) {
+func (x requestOps) own(id string) (*approval.Request, error) {
 	r, err := x.cfg.Service.Own(x.r.Context(), x.tenant(), id, asker(x.token))
 	if err == nil && !actsFor(x.token, r.Agent.ID) {
 		return nil, approval.ErrNotFound
@@ -124,7 +127,7 @@ func (x *exchange) reader() (*approval.Reader, error) {
 }
 
 // known returns a request that the token may read, if the token may act for its agent.
-func (x *exchange) known(id string) (*approval.Request, error) {
+func (x requestOps) known(id string) (*approval.Request, error) {
 	if err := x.roomFor(id); err != nil {
 		return nil, err
 	}
@@ -141,7 +144,7 @@ func (x *exchange) known(id string) (*approval.Request, error) {
 
 // readable returns a request that the token may read: with scope read, those of its reader,
 // and otherwise its own.
-func (x *exchange) readable(id string) (*approval.Request, error) {
+func (x requestOps) readable(id string) (*approval.Request, error) {
 	if !may(x.token, openapi.ScopeRead) {
 		return x.own(id)
 	}
@@ -152,7 +155,7 @@ func (x *exchange) readable(id string) (*approval.Request, error) {
 	return r, err
 }
 
-func (x *exchange) history() error {
+func (x requestOps) history() error {
 	r, err := x.readable(x.r.PathValue("id"))
 	if err != nil {
 		return err
@@ -184,7 +187,7 @@ const mostHistory = 500
 
 // nextEntry returns the index at which a history continues after the entries read, or 0 at
 // its end.
-func (x *exchange) nextEntry(subject string, read []ledger.SealedEntry) (int64, error) {
+func (x requestOps) nextEntry(subject string, read []ledger.SealedEntry) (int64, error) {
 	if len(read) == 0 {
 		return 0, nil
 	}

@@ -370,6 +370,11 @@ type exchange struct {
 	turned  *quota.Hold // nil unless it does heavy work
 }
 
+// of returns the handler of an operation in a group such as adminOps.
+func of[Ops ~struct{ *exchange }](operation func(Ops) error) func(*exchange) error {
+	return func(x *exchange) error { return operation(Ops{x}) }
+}
+
 // serve returns a handler for a route. It authenticates, then checks access, then reads the
 // request.
 func (s *Server) serve(rt route) http.Handler {

@@ -63,7 +63,7 @@ func (s *Server) namesPerson(ctx context.Context, t *store.Token) (known bool, e
 var versionText = pattern.Of(`^"[1-9][0-9]{0,14}"$`)
 
 // seen reads If-Match: the version that the person answers.
-func (x *exchange) seen() (int64, error) {
+func (x requestOps) seen() (int64, error) {
 	all := x.r.Header.Values("If-Match")
 	if len(all) == 0 {
 		return 0, fail(
@@ -81,7 +81,7 @@ func (x *exchange) seen() (int64, error) {
 
 // answering reads the common parts of a vote and an edit: the request, the person and the
 // version.
-func (x *exchange) answering() (r *approval.Request, person string, version int64, err error) {
+func (x requestOps) answering() (r *approval.Request, person string, version int64, err error) {
 	if person, err = x.person(); err != nil {
 		return
 	}
@@ -92,7 +92,7 @@ func (x *exchange) answering() (r *approval.Request, person string, version int6
 	return
 }
 
-func (x *exchange) vote() error {
+func (x requestOps) vote() error {
 	r, person, version, err := x.answering()
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (f *fields) bounds(name string) []approval.Bound {
 	return out
 }
 
-func (x *exchange) edit() error {
+func (x requestOps) edit() error {
 	r, person, version, err := x.answering()
 	if err != nil {
 		return err

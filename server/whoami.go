@@ -9,8 +9,11 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
+// infoOps are the operations that describe the service and its agents.
+type infoOps struct{ *exchange }
+
 // whoami returns the token's identity and rights.
-func (x *exchange) whoami() error {
+func (x infoOps) whoami() error {
 	t := x.token
 	out := openapi.Whoami{
 		ID:      t.ID,
@@ -67,7 +70,7 @@ func roleOf(s openapi.Scope) openapi.Role {
 }
 
 // whois returns the directory's current entry for a person.
-func (x *exchange) whois(id string) (*openapi.WhoamiPerson, error) {
+func (x infoOps) whois(id string) (*openapi.WhoamiPerson, error) {
 	p, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), id)
 	if err != nil {
 		return nil, fmt.Errorf("look up the token's person: %w", err)

@@ -12,11 +12,11 @@ import (
 	"github.com/assent-dev/assent/server/witness"
 )
 
-func (x *exchange) keeper() *witness.Keeper {
+func (x adminOps) keeper() *witness.Keeper {
 	return &witness.Keeper{Records: x.cfg.Store, Now: x.cfg.Now}
 }
 
-func (x *exchange) witnessed() error {
+func (x adminOps) witnessed() error {
 	log := x.query["log"]
 	if log == "" {
 		return bad("log", "expected the first line of its checkpoints, such as assent/default")
@@ -44,7 +44,7 @@ const mostProof = 128
 
 // showWitness keeps the checkpoint of another server, if it is consistent with the one that
 // is kept.
-func (x *exchange) showWitness() error {
+func (x adminOps) showWitness() error {
 	f := object(x.body, "", "checkpoint", "public_key", "since", "proof").must("checkpoint", "public_key")
 	s := witness.Shown{
 		Checkpoint: []byte(f.text("checkpoint")),
@@ -108,7 +108,7 @@ func (f *fields) hashes(name string) []ledger.Hash {
 
 // forgetWitnessed allows a log to start over after people have approved that. Until then it
 // answers that they are asked.
-func (x *exchange) forgetWitnessed() error {
+func (x adminOps) forgetWitnessed() error {
 	f := object(x.body, "", "log").must("log")
 	log := f.text("log")
 	if f.err != nil {

@@ -32,7 +32,7 @@ type askFlags struct {
 	format   string
 }
 
-func (v program) askCommand() *cobra.Command {
+func (v compiling) askCommand() *cobra.Command {
 	var f askFlags
 	cmd := &cobra.Command{
 		Use:   "ask --agent FILE --tool TOOL [--where TESTS] --outcome allow|ask|deny",
@@ -88,7 +88,7 @@ func (f askFlags) call() (resolve.Call, error) {
 	)
 }
 
-func (v program) ask(f askFlags) error {
+func (v compiling) ask(f askFlags) error {
 	call, err := f.call()
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func didYouMean(name string, known []string) string {
 }
 
 // printAnswer prints the answer to a query.
-func (v program) printAnswer(format string, call resolve.Call, a posture.Answer) error {
+func (v compiling) printAnswer(format string, call resolve.Call, a posture.Answer) error {
 	if format == "json" {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)

@@ -23,7 +23,7 @@ type diffFlags struct {
 	tools    []string
 }
 
-func (v program) diffCommand() *cobra.Command {
+func (v compiling) diffCommand() *cobra.Command {
 	var f diffFlags
 	cmd := &cobra.Command{
 		Use:   "diff [flags] OLD NEW | A..B [-- PATH...]",
@@ -99,7 +99,7 @@ func sidesGiven(cmd *cobra.Command, args []string) error {
 }
 
 // diff compares two sides and prints the report.
-func (v program) diff(f diffFlags, args []string, dash int) error {
+func (v compiling) diff(f diffFlags, args []string, dash int) error {
 	if !slices.Contains(diffFormats(), f.format) {
 		return fmt.Errorf("--format: %q is none of %s", f.format, strings.Join(diffFormats(), ", "))
 	}
@@ -158,7 +158,7 @@ func (v program) diff(f diffFlags, args []string, dash int) error {
 }
 
 // readSides reads two paths, or paths at two revisions.
-func (v program) readSides(args []string, revised bool) (out [2]*sideTree, err error) {
+func (v compiling) readSides(args []string, revised bool) (out [2]*sideTree, err error) {
 	if !revised {
 		for i, path := range args {
 			if out[i], err = v.readTree(path); err != nil {
@@ -205,7 +205,7 @@ func (v program) readSides(args []string, revised bool) (out [2]*sideTree, err e
 }
 
 // settledPaths returns the paths that the settings of either revision name.
-func (v program) settledPaths(both []*revision) ([]string, error) {
+func (v compiling) settledPaths(both []*revision) ([]string, error) {
 	var out []string
 	for _, r := range both {
 		t := &sideTree{what: r.what, store: r}

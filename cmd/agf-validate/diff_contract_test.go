@@ -16,7 +16,7 @@ func TestDiffContract(t *testing.T) {
 	testfiles.CheckFlags(
 		t,
 		"diff.md",
-		program{}.diffCommand().Flags().FlagUsages()+program{}.askCommand().Flags().FlagUsages(),
+		compiling{}.diffCommand().Flags().FlagUsages()+compiling{}.askCommand().Flags().FlagUsages(),
 	)
 	text := testfiles.Contract(t, "diff.md")
 	for _, a := range posture.Aspects() {
@@ -41,7 +41,7 @@ func TestDiffContract(t *testing.T) {
 		Note:    "no longer escalates",
 	}
 	var b strings.Builder
-	v := program{}
+	v := compiling{}
 	v.Out = &b
 	report := posture.NewReport([]posture.Change{all})
 	report.Edits[0].EditedRule = &posture.EditedRule{

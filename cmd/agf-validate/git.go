@@ -249,7 +249,7 @@ func (r *revision) root(paths []string) ([]string, error) {
 
 // readRevision reads what is below paths in a revision, and the people and configurations in the
 // directories above them. It refuses links, because their target may not be in the revision.
-func (v program) readRevision(r *revision, paths []string) (*sideTree, error) {
+func (v compiling) readRevision(r *revision, paths []string) (*sideTree, error) {
 	t := &sideTree{what: r.what, store: r}
 	roots, err := r.root(paths)
 	if err != nil {

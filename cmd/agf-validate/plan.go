@@ -11,6 +11,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
+// planning are the commands that evaluate the plan of one agent.
+type planning struct{ program }
+
 // planFiles holds the files from which one plan is compiled: an agent and what governs it.
 // Comparisons read many agents instead (sides.go).
 type planFiles struct {
@@ -41,7 +44,7 @@ func (s *planFiles) flags(cmd *cobra.Command, prefix, of string) {
 // compilePlan compiles the plan of its files. Problems are printed to standard error and returned
 // as an error, because a plan that denies every call, or that would change once its files are
 // fixed, must not be reported on.
-func (v program) compilePlan(s planFiles) (*resolve.Plan, *schema.Agent, error) {
+func (v planning) compilePlan(s planFiles) (*resolve.Plan, *schema.Agent, error) {
 	chosen, err := v.chosen(s)
 	if err != nil {
 		return nil, nil, err
@@ -66,7 +69,7 @@ func (v program) compilePlan(s planFiles) (*resolve.Plan, *schema.Agent, error) 
 }
 
 // parseAgent reads the file of an agent. Problems are printed to standard error.
-func (v program) parseAgent(path string) (*schema.Agent, error) {
+func (v planning) parseAgent(path string) (*schema.Agent, error) {
 	src, err := term.ReadFile(path, v.In)
 	if err != nil {
 		return nil, err
@@ -80,7 +83,7 @@ func (v program) parseAgent(path string) (*schema.Agent, error) {
 }
 
 // chosen reads the configuration of a plan.
-func (v program) chosen(s planFiles) (*term.Decisions, error) {
+func (v planning) chosen(s planFiles) (*term.Decisions, error) {
 	chosen := &term.Decisions{Config: &resolve.Config{}}
 	if s.config != "" {
 		var err error

@@ -236,7 +236,7 @@ func fleet(inputs []input, opt *lint.Options, owner bool, workers int) *lint.Fle
 
 // policiesOf reads the policies of a configuration. It returns all of them or an error, like the
 // code that decides calls (docs/contracts/policy.md).
-func (v program) policiesOf(chosen *term.Decisions) (policy.Registry, error) {
+func (v planning) policiesOf(chosen *term.Decisions) (policy.Registry, error) {
 	files, unread := readDirs(chosen.PolicyDirs())
 	if chosen.Registry != nil {
 		cache := chosen.Beside(chosen.Registry.Cache)

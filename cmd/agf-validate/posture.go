@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-func (v program) postureCommand() *cobra.Command {
+func (v planning) postureCommand() *cobra.Command {
 	var s planFiles
 	var format string
 	cmd := &cobra.Command{
@@ -54,7 +54,7 @@ func (v program) postureCommand() *cobra.Command {
 }
 
 // posture lists all agents, or returns an error.
-func (v program) posture(s planFiles, format string, paths []string) error {
+func (v planning) posture(s planFiles, format string, paths []string) error {
 	chosen, err := v.chosen(s)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 )
 
 func TestPostureContractNamesEveryFlagAndFormat(t *testing.T) {
-	testfiles.CheckFlags(t, "posture.md", program{}.postureCommand().Flags().FlagUsages())
+	testfiles.CheckFlags(t, "posture.md", planning{}.postureCommand().Flags().FlagUsages())
 	page := testfiles.Contract(t, "posture.md")
 	for _, format := range listing.Formats() {
 		if !strings.Contains(page, "`"+format+"`") {

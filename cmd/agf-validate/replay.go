@@ -25,7 +25,7 @@ type replayFlags struct {
 	skipBad      bool
 }
 
-func (v program) replayCommand() *cobra.Command {
+func (v planning) replayCommand() *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
 		Use: "replay --agent FILE [--policies DIR]... [--against-agent FILE] [--against-policies DIR]... CALLS...",
@@ -71,7 +71,7 @@ func (v program) replayCommand() *cobra.Command {
 }
 
 // replay runs over all records.
-func (v program) replay(f replayFlags, against bool, records []string) error {
+func (v planning) replay(f replayFlags, against bool, records []string) error {
 	if err := f.check(records); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (f *replayFlags) old() planFiles {
 	return old
 }
 
-func (v program) readRecord(run *replay.Replay, name string) error {
+func (v planning) readRecord(run *replay.Replay, name string) error {
 	if name == "-" {
 		return run.Read("<stdin>", v.In)
 	}
@@ -174,7 +174,7 @@ func (v program) readRecord(run *replay.Replay, name string) error {
 const mostBad = 20
 
 // reportBad returns a function that reports entries that can't be read.
-func (v program) reportBad() func(file string, line int, err error) {
+func (v planning) reportBad() func(file string, line int, err error) {
 	told := map[string]int{}
 	return func(file string, line int, err error) {
 		if told[file]++; told[file] <= mostBad {
@@ -185,6 +185,6 @@ func (v program) reportBad() func(file string, line int, err error) {
 	}
 }
 
-func (v program) sayBad(format string, args ...any) {
+func (v planning) sayBad(format string, args ...any) {
 	_, _ = io.WriteString(v.Err, safetext.Terminal(fmt.Sprintf("agf-validate: "+format, args...)))
 }

@@ -25,7 +25,7 @@ func inRoot(t *testing.T, args ...string) (out, errOut string, code int) {
 }
 
 func TestReplayContractNamesEveryFlag(t *testing.T) {
-	testfiles.CheckFlags(t, "replay.md", program{}.replayCommand().Flags().FlagUsages())
+	testfiles.CheckFlags(t, "replay.md", planning{}.replayCommand().Flags().FlagUsages())
 }
 
 // TestReplayContractNamesEveryField: the page documents every field of the JSON format, and every

@@ -14,7 +14,7 @@ import (
 )
 
 // printReport prints what a comparison found.
-func (v program) printReport(format string, r posture.Report) error {
+func (v compiling) printReport(format string, r posture.Report) error {
 	var text string
 	switch format {
 	case "json":

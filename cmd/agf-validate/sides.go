@@ -24,6 +24,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
+// compiling are the commands that compile trees of files, to compare or query them.
+type compiling struct{ program }
+
 // sideFile is one file of a side of a comparison. rel is its path
 // within the side, by which the files of two sides are paired.
 type sideFile struct {
@@ -77,7 +80,7 @@ func (d directory) name(rel string) string { return filepath.Join(string(d), fil
 func (directory) start() string { return "." }
 
 // readTree reads a file, or a directory in the same way as a check.
-func (v program) readTree(path string) (*sideTree, error) {
+func (v compiling) readTree(path string) (*sideTree, error) {
 	out := &sideTree{what: path}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -171,7 +174,7 @@ func checkPeople(name string, src []byte) error {
 }
 
 // settle reads the settings of a side if there are any.
-func (v program) settle(t *sideTree) error {
+func (v compiling) settle(t *sideTree) error {
 	for dir := t.store.start(); ; dir = path.Dir(dir) {
 		rel := path.Join(dir, settingsName)
 		src, err := t.store.file(rel)
@@ -260,7 +263,7 @@ func (c *compiled) name(flags lint.Catalogs) []*schema.Agent {
 
 // compile reads the agents of a side, their policies and people. It returns an error if anything
 // can't be read, because a comparison with an incomplete side proves nothing.
-func (v program) compile(t *sideTree, f sideFlags) (*compiled, error) {
+func (v compiling) compile(t *sideTree, f sideFlags) (*compiled, error) {
 	configs, err := v.configs(t, f)
 	if err != nil {
 		return nil, err
@@ -306,7 +309,7 @@ type owner struct {
 
 // configs reads the configurations of a side: the one that a flag or the settings name, otherwise
 // every decisions.yaml.
-func (v program) configs(t *sideTree, f sideFlags) ([]*owner, error) {
+func (v compiling) configs(t *sideTree, f sideFlags) ([]*owner, error) {
 	if f.config != "" {
 		chosen, err := term.ReadDecisions(f.config, v.In, v.Err)
 		return []*owner{{Decisions: chosen}}, err
@@ -334,7 +337,7 @@ func (v program) configs(t *sideTree, f sideFlags) ([]*owner, error) {
 
 // config loads the policies of a configuration: those of the directories that flags, the settings
 // or the configuration name, otherwise those of the side.
-func (v program) config(t *sideTree, f sideFlags, o *owner) (sides.Config, error) {
+func (v compiling) config(t *sideTree, f sideFlags, o *owner) (sides.Config, error) {
 	out := sides.Config{
 		Path:      o.rel,
 		Name:      o.File,
@@ -436,7 +439,7 @@ func (t *sideTree) policyDirs(by string, dirs []string) (files []policy.File, un
 }
 
 // catalogs reads the lists of tools that the settings of the side name.
-func (v program) catalogs(t *sideTree) (lint.Catalogs, error) {
+func (v compiling) catalogs(t *sideTree) (lint.Catalogs, error) {
 	if t.chosen == nil {
 		return nil, nil
 	}
@@ -459,7 +462,7 @@ func (v program) catalogs(t *sideTree) (lint.Catalogs, error) {
 }
 
 // agents parses the agents of a side, by their paths within it.
-func (v program) agents(t *sideTree) (map[string]*schema.Agent, error) {
+func (v compiling) agents(t *sideTree) (map[string]*schema.Agent, error) {
 	out := map[string]*schema.Agent{}
 	for _, file := range t.files {
 		if file.kind != agentKind {
@@ -477,7 +480,7 @@ func (v program) agents(t *sideTree) (map[string]*schema.Agent, error) {
 }
 
 // directories reads the people: the file that a flag or the settings name, or those of the side.
-func (v program) directories(t *sideTree, named string) ([]sides.Directory, error) {
+func (v compiling) directories(t *sideTree, named string) ([]sides.Directory, error) {
 	if named != "" {
 		d, err := v.readPeople(named)
 		return []sides.Directory{{Name: named, People: d}}, err
@@ -508,12 +511,12 @@ func (v program) directories(t *sideTree, named string) ([]sides.Directory, erro
 }
 
 // report prints only those findings that prevent a side from being used.
-func (v program) report(findings []diag.Finding, texts map[string][]byte) {
+func (v compiling) report(findings []diag.Finding, texts map[string][]byte) {
 	term.PrintFindings(v.Err, slices.DeleteFunc(findings, func(f diag.Finding) bool { return !f.Stops }), texts)
 }
 
 // registry builds the registry of policy files.
-func (v program) registry(t *sideTree, files []policy.File, unread []diag.Finding) (*policy.Set, error) {
+func (v compiling) registry(t *sideTree, files []policy.File, unread []diag.Finding) (*policy.Set, error) {
 	if len(files) == 0 && len(unread) == 0 {
 		set, _ := policy.NewSet()
 		return set, nil

@@ -98,16 +98,16 @@ func (v program) command() *cobra.Command {
 	term.Offer(cmd, "format", diag.Formats()...)
 	term.Offer(cmd, "fail-on", "error", "warning", "info")
 	cmd.AddCommand(
-		v.askCommand(),
+		compiling{v}.askCommand(),
 		v.createCommand(),
-		v.diffCommand(),
+		compiling{v}.diffCommand(),
 		v.explainCommand(),
 		v.fixCommand(),
 		v.initCommand(),
 		v.lspCommand(),
 		v.mutateCommand(),
-		v.postureCommand(),
-		v.replayCommand(),
+		planning{v}.postureCommand(),
+		planning{v}.replayCommand(),
 		v.rulesCommand(),
 		v.schemaCommand(),
 		v.testCommand(),

@@ -30,27 +30,36 @@ const maxChanges = 100
 // errConflict is returned if the record was changed since it was read.
 var errConflict = approval.ErrVersion
 
+// book keeps the calls in the store.
+type book[P any] struct {
+	*workers
+	transport Transport[P]
+	calls     *Vault[Call[P]]
+	refs      *Vault[reference]
+	waiting   waiters
+}
+
 // Get returns a call, or approval.ErrNotFound.
-func (e *Engine[P]) Get(ctx context.Context, key string) (*Call[P], error) {
-	r, err := e.calls.records.Record(ctx, e.calls.namespace, key)
+func (b *book[P]) Get(ctx context.Context, key string) (*Call[P], error) {
+	r, err := b.calls.records.Record(ctx, b.calls.namespace, key)
 	if err != nil {
 		return nil, err
 	}
-	return e.Open(r)
+	return b.Open(r)
 }
 
 // ByAlias returns the call with an alias, or approval.ErrNotFound.
-func (e *Engine[P]) ByAlias(ctx context.Context, alias string) (*Call[P], error) {
-	r, err := e.calls.records.RecordByAlias(ctx, e.calls.namespace, alias)
+func (b *book[P]) ByAlias(ctx context.Context, alias string) (*Call[P], error) {
+	r, err := b.calls.records.RecordByAlias(ctx, b.calls.namespace, alias)
 	if err != nil {
 		return nil, err
 	}
-	return e.Open(r)
+	return b.Open(r)
 }
 
 // Open decrypts and decodes the record of a call.
-func (e *Engine[P]) Open(r store.Record) (*Call[P], error) {
-	text, err := e.calls.Unseal(r.Key, r.Value)
+func (b *book[P]) Open(r store.Record) (*Call[P], error) {
+	text, err := b.calls.Unseal(r.Key, r.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +96,9 @@ func readCall[P any](text []byte) (*Call[P], error) {
 
 // put stores a call at the version at which it was read. It returns errConflict if the record
 // was changed since.
-func (e *Engine[P]) put(ctx context.Context, c *Call[P]) error {
+func (b *book[P]) put(ctx context.Context, c *Call[P]) error {
 	c.Format = currentFormat
-	c.Expires = e.expires(c)
+	c.Expires = b.expires(c)
 	d := &Doc[Call[P]]{
 		Key:     c.Key,
 		Alias:   c.Alias,
@@ -98,7 +107,7 @@ func (e *Engine[P]) put(ctx context.Context, c *Call[P]) error {
 		Expires: c.Expires,
 		Body:    *c,
 	}
-	err := e.calls.Put(ctx, d)
+	err := b.calls.Put(ctx, d)
 	c.version = d.Version
 	return err
 }
@@ -106,12 +115,12 @@ func (e *Engine[P]) put(ctx context.Context, c *Call[P]) error {
 // expires returns when a record may be deleted. A call that has not ended is ended at its
 // deadline by the process that runs its namespace. If no process runs it any more, the record
 // is deleted Abandon after the deadline.
-func (e *Engine[P]) expires(c *Call[P]) time.Time {
+func (b *book[P]) expires(c *Call[P]) time.Time {
 	switch {
 	case c.State == Closed:
-		return e.transport.Keep(c)
-	case e.cfg.Abandon > 0 && !c.Deadline.IsZero():
-		return c.Deadline.Add(e.cfg.Abandon)
+		return b.transport.Keep(c)
+	case b.cfg.Abandon > 0 && !c.Deadline.IsZero():
+		return c.Deadline.Add(b.cfg.Abandon)
 	}
 
 	return time.Time{}
@@ -121,9 +130,9 @@ func (e *Engine[P]) expires(c *Call[P]) time.Time {
 // than once, and stores the result. If change returns an error, nothing is stored, and Change
 // returns the error with the call as it was read. change must not access the network or the
 // approval service.
-func (e *Engine[P]) Change(ctx context.Context, key string, change func(*Call[P]) error) (*Call[P], error) {
+func (b *book[P]) Change(ctx context.Context, key string, change func(*Call[P]) error) (*Call[P], error) {
 	for range maxChanges {
-		c, err := e.Get(ctx, key)
+		c, err := b.Get(ctx, key)
 		if err != nil {
 			return nil, err
 		}
@@ -131,11 +140,11 @@ func (e *Engine[P]) Change(ctx context.Context, key string, change func(*Call[P]
 		if err := change(c); err != nil {
 			return c, err
 		}
-		switch err := e.put(ctx, c); {
+		switch err := b.put(ctx, c); {
 		case err == nil:
-			e.changed(ctx, was, c)
-			e.stored(c)
-			e.wakeAt(c)
+			b.changed(ctx, was, c)
+			b.stored(c)
+			b.wakeAt(c)
 			return c, nil
 		case !errors.Is(err, errConflict):
 			return nil, err
@@ -146,21 +155,21 @@ func (e *Engine[P]) Change(ctx context.Context, key string, change func(*Call[P]
 }
 
 // changed notifies the transport if the state changed.
-func (e *Engine[P]) changed(ctx context.Context, was State, c *Call[P]) {
+func (b *book[P]) changed(ctx context.Context, was State, c *Call[P]) {
 	if was != c.State {
-		e.transport.Moved(ctx, was, c)
+		b.transport.Moved(ctx, was, c)
 	}
 }
 
 // stored wakes the waiters of a call after a write, and stops its run if the record requires
 // that.
-func (e *Engine[P]) stored(c *Call[P]) {
-	e.waiting.wake(c.Key)
-	e.tasks.check(c.Key, func(f *task) error { return overtaken(c, f) })
+func (b *book[P]) stored(c *Call[P]) {
+	b.waiting.wake(c.Key)
+	b.tasks.check(c.Key, func(f *task) error { return overtaken(c, f) })
 }
 
 // Finish ends a call inside a change. It does nothing if the call has ended already.
-func (e *Engine[P]) Finish(c *Call[P], how Ending) {
+func (b *book[P]) Finish(c *Call[P], how Ending) {
 	if c.Over() {
 		return
 	}
@@ -173,12 +182,65 @@ func (e *Engine[P]) Finish(c *Call[P], how Ending) {
 
 	c.Message = nil
 	c.Ending = &how
-	c.EndedAt = e.now()
+	c.EndedAt = b.now()
 	c.Deadline = time.Time{}
-	e.transport.End(c, how)
+	b.transport.End(c, how)
 	c.Run.Lease = time.Time{}
 	c.State = Ended
 	if c.Message == nil {
 		c.State = Closed
+	}
+}
+
+// move changes a call that was read, and stores it.
+func (b *book[P]) move(ctx context.Context, c *Call[P], change func()) error {
+	was := c.State
+	change()
+	b.claimMessage(c)
+	if err := b.put(ctx, c); err != nil {
+		return err
+	}
+	b.changed(ctx, was, c)
+	b.stored(c)
+	if c.due().After(b.now()) { // if it is due already, the current worker continues
+		b.wakeAt(c)
+	}
+	return nil
+}
+
+// applyRuling moves a call to the state that a ruling leads to.
+func (b *book[P]) applyRuling(c *Call[P], r Ruling) {
+	var until time.Time
+	if r.Within > 0 {
+		until = b.now().Add(r.Within)
+	}
+	switch r.Do {
+	case Proceed:
+		c.State = Ready
+	case Approve:
+		c.State = Asking
+		c.askApproval(r.Verdict.Binding)
+		c.Ask.Until = until
+	case Question:
+		c.State = Asking
+		c.AskQuestion(until)
+	case Wait:
+		c.State = Waiting
+	default:
+		orElse(&r.Ending.Why, Refused)
+		b.Finish(c, r.Ending)
+	}
+}
+
+// putOff schedules another decision after a pause.
+func (b *book[P]) putOff(c *Call[P]) {
+	c.Run.Fails++
+	c.Run.Next = b.now().Add(b.cfg.Pause(c.Run.Fails))
+}
+
+// endAs returns a step that ends a call.
+func (b *book[P]) endAs(how Ending) step[P] {
+	return func(ctx context.Context, c *Call[P], _ *turn) error {
+		return b.move(ctx, c, func() { b.Finish(c, how) })
 	}
 }

@@ -26,7 +26,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
@@ -75,19 +74,8 @@ type Config struct {
 
 // Engine works on the calls of one namespace.
 type Engine[P any] struct {
-	cfg       Config
-	transport Transport[P]
-	calls     *Vault[Call[P]]
-	refs      *Vault[reference]
-	waiting   waiters
-	tasks     tasks
-
-	mu      sync.Mutex
-	session *session // nil: no work may begin
-	running bool
-	jobs    map[string]*job
-	groups  map[string]*group
-	total   chan struct{}
+	*book[P]
+	executor *executor[P]
 }
 
 // New returns an engine. It works on calls while Run is running, or always with Config.Always.
@@ -96,26 +84,30 @@ func New[P any](cfg Config, t Transport[P]) (*Engine[P], error) {
 		return nil, errors.New("durable: the transport can't decide or run calls")
 	}
 	cfg.fill()
-	e := &Engine[P]{
-		cfg:       cfg,
+	b := &book[P]{
+		workers: &workers{
+			cfg:    cfg,
+			tasks:  tasks{of: map[string][]*task{}},
+			jobs:   map[string]*job{},
+			groups: map[string]*group{},
+			total:  make(chan struct{}, cfg.Workers),
+		},
 		transport: t.filled(cfg.Now),
 		waiting:   waiters{all: map[string]*oneWait{}},
-		tasks:     tasks{of: map[string][]*task{}},
-		jobs:      map[string]*job{},
-		groups:    map[string]*group{},
-		total:     make(chan struct{}, cfg.Workers),
 	}
 	if cfg.Always {
-		e.session = &session{ctx: context.Background()}
+		b.session = &session{ctx: context.Background()}
 	}
 
 	var err error
-	if e.calls, err = NewVault[Call[P]](cfg.Sealing, "calls"); err != nil {
+	if b.calls, err = NewVault[Call[P]](cfg.Sealing, "calls"); err != nil {
 		return nil, fmt.Errorf("durable: %w", err)
 	}
-	if e.refs, err = NewVault[reference](cfg.Sealing, "refs"); err != nil {
+	if b.refs, err = NewVault[reference](cfg.Sealing, "refs"); err != nil {
 		return nil, fmt.Errorf("durable: %w", err)
 	}
+	e := &Engine[P]{book: b, executor: &executor[P]{book: b}}
+	b.work = e.advance
 	return e, nil
 }
 
@@ -194,11 +186,11 @@ func (t Transport[P]) filled(now func() time.Time) Transport[P] {
 	return t
 }
 
-func (e *Engine[P]) now() time.Time { return e.cfg.Now() }
+func (w *workers) now() time.Time { return w.cfg.Now() }
 
 // Add stores a new call, which continues from its State, by default Ready. It returns ErrExists
 // if a call has the key or the alias already; an expired call is replaced.
-func (e *Engine[P]) Add(ctx context.Context, c *Call[P]) error {
+func (b *book[P]) Add(ctx context.Context, c *Call[P]) error {
 	if c.State == "" {
 		c.State = Ready
 	}
@@ -206,38 +198,38 @@ func (e *Engine[P]) Add(ctx context.Context, c *Call[P]) error {
 		c.Seed = rand.Text()
 	}
 	c.version = 0
-	old, err := e.Get(ctx, c.Key)
-	if err == nil && e.expired(old.Expires) {
+	old, err := b.Get(ctx, c.Key)
+	if err == nil && b.expired(old.Expires) {
 		c.version = old.version
 	}
 
-	err = e.put(ctx, c)
+	err = b.put(ctx, c)
 	if errors.Is(err, errConflict) {
 		return fmt.Errorf("keep the call: %w", ErrExists)
 	}
 	if err != nil {
 		return fmt.Errorf("keep the call: %w", err)
 	}
-	e.stored(c)
-	e.wakeAt(c)
+	b.stored(c)
+	b.wakeAt(c)
 	return nil
 }
 
 // Decide decides on a call that has not been added yet, for a transport that must report the
 // decision at once. Afterwards the call may be Asking or have its ending.
-func (e *Engine[P]) Decide(ctx context.Context, c *Call[P]) error {
+func (b *book[P]) Decide(ctx context.Context, c *Call[P]) error {
 	c.Seed = rand.Text()
-	r, err := e.transport.Decide(ctx, c)
+	r, err := b.transport.Decide(ctx, c)
 	if err == nil {
-		e.applyRuling(c, r)
+		b.applyRuling(c, r)
 	}
 	return err
 }
 
 // expired reports whether an expiry has passed. The record may still be stored.
-func (e *Engine[P]) expired(at time.Time) bool { return !at.IsZero() && !e.now().Before(at) }
+func (b *book[P]) expired(at time.Time) bool { return !at.IsZero() && !b.now().Before(at) }
 
 // Each calls show with the sealed records of calls whose keys begin with prefix.
-func (e *Engine[P]) Each(ctx context.Context, prefix string, show func(store.Record)) error {
-	return e.calls.Each(ctx, prefix, show)
+func (b *book[P]) Each(ctx context.Context, prefix string, show func(store.Record)) error {
+	return b.calls.Each(ctx, prefix, show)
 }

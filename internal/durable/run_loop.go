@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -40,58 +39,6 @@ func (e *Engine[P]) Run(ctx context.Context) error {
 	}
 	parts.Wait()
 	return nil
-}
-
-func (e *Engine[P]) enter(ctx context.Context) (*session, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.running {
-		return nil, errors.New("durable: the engine runs already")
-	}
-	e.running = true
-	e.session = &session{ctx: ctx}
-	return e.session, nil
-}
-
-// exit ends the work. Runs and messages may continue for Config.Finish, then their contexts are
-// cancelled. The leases of those that still don't stop run out, so that other processes notice.
-func (e *Engine[P]) exit(s *session) {
-	// A job that saw the session registered itself before this point, so no job can begin while
-	// we wait.
-	e.mu.Lock()
-	e.session = nil
-	e.mu.Unlock()
-
-	ended := make(chan struct{})
-	go func() {
-		s.work.Wait()
-		s.tasks.Wait()
-		close(ended)
-	}()
-
-	if !within(ended, e.cfg.Finish) {
-		for _, f := range e.tasks.everything() {
-			f.stop(ErrShutdown)
-		}
-		within(ended, grace)
-	}
-
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.running = false
-	if e.cfg.Always {
-		e.session = &session{ctx: context.Background()}
-	}
-}
-
-// within reports whether ended is closed before the duration most has passed.
-func within(ended <-chan struct{}, most time.Duration) bool {
-	select {
-	case <-ended:
-		return true
-	case <-time.After(most):
-		return false
-	}
 }
 
 // poll takes due calls from the store, the earliest first. If there is more than a page of

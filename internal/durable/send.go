@@ -7,30 +7,30 @@ import (
 )
 
 // claimMessage claims a due message for this process. The next write stores the claim.
-func (e *Engine[P]) claimMessage(c *Call[P]) {
-	if c.Message == nil || !c.Message.ready(e.now()) {
+func (b *book[P]) claimMessage(c *Call[P]) {
+	if c.Message == nil || !c.Message.ready(b.now()) {
 		return
 	}
-	c.Message.begin(e.now(), e.transport.Lease(c))
+	c.Message.begin(b.now(), b.transport.Lease(c))
 	c.claimed = true
 }
 
 // send sends the message of a call in its own goroutine, because a peer may be slow.
-func (e *Engine[P]) send(ctx context.Context, c *Call[P], t *turn) error {
+func (x *executor[P]) send(ctx context.Context, c *Call[P], t *turn) error {
 	if !c.claimed {
 		c.Message.Next = time.Time{}
-		return e.move(ctx, c, func() {})
+		return x.move(ctx, c, func() {})
 	}
 
 	c.claimed = false
 	sent := *c
-	f := e.tasks.add(c.Key, c.Message.Name)
+	f := x.tasks.add(c.Key, c.Message.Name)
 	release := t.handOn()
-	e.detach(f, t, func(ctx context.Context) {
+	x.detach(f, t, func(ctx context.Context) {
 		defer release()
-		e.keepSent(ctx, &sent, e.transport.Send(ctx, &sent))
+		x.keepSent(ctx, &sent, x.transport.Send(ctx, &sent))
 		if f.news.Load() {
-			e.take(f.key, true)
+			x.take(f.key, true)
 		}
 	})
 	return nil
@@ -38,23 +38,23 @@ func (e *Engine[P]) send(ctx context.Context, c *Call[P], t *turn) error {
 
 // keepSent stores the result of sending a message. If the process ends before, the message is
 // sent again.
-func (e *Engine[P]) keepSent(ctx context.Context, sent *Call[P], result Sent[P]) {
+func (x *executor[P]) keepSent(ctx context.Context, sent *Call[P], result Sent[P]) {
 	failed := result.Retry || result.Ending != nil
 	if failed && ctx.Err() != nil {
 		return // it was interrupted: the next process sends it again
 	}
-	err := e.insist(ctx, func() error {
-		_, err := e.Change(context.WithoutCancel(ctx), sent.Key, func(c *Call[P]) error {
+	err := x.insist(ctx, func() error {
+		_, err := x.Change(context.WithoutCancel(ctx), sent.Key, func(c *Call[P]) error {
 			if !c.sameMessage(sent) {
 				return ErrUnchanged
 			}
-			e.applySent(c, result)
+			x.applySent(c, result)
 			return nil
 		})
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrUnchanged) {
-		e.cfg.Log.WarnContext(ctx, "what came of a message could not be stored", "call", sent.Key, "error", err)
+		x.cfg.Log.WarnContext(ctx, "what came of a message could not be stored", "call", sent.Key, "error", err)
 	}
 }
 
@@ -63,9 +63,9 @@ func (c *Call[P]) sameMessage(sent *Call[P]) bool {
 }
 
 // applySent moves a call by the result of sending its message.
-func (e *Engine[P]) applySent(c *Call[P], result Sent[P]) {
+func (x *executor[P]) applySent(c *Call[P], result Sent[P]) {
 	if result.Retry {
-		c.Message.again(e.now().Add(result.Pause))
+		c.Message.again(x.now().Add(result.Pause))
 	} else {
 		c.Message = nil
 	}
@@ -73,7 +73,7 @@ func (e *Engine[P]) applySent(c *Call[P], result Sent[P]) {
 		result.Keep(c)
 	}
 	if result.Ending != nil {
-		e.Finish(c, *result.Ending)
+		x.Finish(c, *result.Ending)
 	}
 	if c.State == Ended && c.Message == nil {
 		c.State = Closed
@@ -82,12 +82,12 @@ func (e *Engine[P]) applySent(c *Call[P], result Sent[P]) {
 
 // Renew stores the progress of a message and renews its lease. It returns ErrOvertaken if this
 // process no longer sends it.
-func (e *Engine[P]) Renew(ctx context.Context, sent *Call[P], change func(c *Call[P])) error {
-	_, err := e.Change(ctx, sent.Key, func(c *Call[P]) error {
+func (b *book[P]) Renew(ctx context.Context, sent *Call[P], change func(c *Call[P])) error {
+	_, err := b.Change(ctx, sent.Key, func(c *Call[P]) error {
 		if !c.sameMessage(sent) {
 			return ErrOvertaken
 		}
-		c.Message.Lease = e.now().Add(e.transport.Lease(c))
+		c.Message.Lease = b.now().Add(b.transport.Lease(c))
 		change(c)
 		return nil
 	})

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"time"
 )
 
 // step does one thing for a call and stores it. After an error the call stays due, in the state
@@ -27,7 +26,7 @@ func (e *Engine[P]) next(c *Call[P], news bool) step[P] {
 	now := e.now()
 	switch {
 	case c.Message != nil && (c.claimed || c.Message.ready(now) || news && !c.Message.Under()):
-		return e.send
+		return e.executor.send
 	case len(c.Withdraw) > 0 && c.Later.ready(now):
 		return e.withdraw
 	}
@@ -47,34 +46,11 @@ func (e *Engine[P]) nextBefore(c *Call[P], news bool) step[P] {
 	case c.State == Ready && c.Run.ready(now):
 		return e.decide
 	case c.State == Running && c.Run.ready(now) && !e.tasks.has(c.Key, c.Run.Name):
-		return e.lost
+		return e.executor.lost
 	case c.Ask != nil && (news || !now.Before(c.Ask.Next) || c.Ask.over(now)):
 		return e.seek
 	}
 
-	return nil
-}
-
-// endAs returns a step that ends a call.
-func (e *Engine[P]) endAs(how Ending) step[P] {
-	return func(ctx context.Context, c *Call[P], _ *turn) error {
-		return e.move(ctx, c, func() { e.Finish(c, how) })
-	}
-}
-
-// move changes a call that was read, and stores it.
-func (e *Engine[P]) move(ctx context.Context, c *Call[P], change func()) error {
-	was := c.State
-	change()
-	e.claimMessage(c)
-	if err := e.put(ctx, c); err != nil {
-		return err
-	}
-	e.changed(ctx, was, c)
-	e.stored(c)
-	if c.due().After(e.now()) { // if it is due already, the current worker continues
-		e.wakeAt(c)
-	}
 	return nil
 }
 
@@ -86,41 +62,11 @@ func (e *Engine[P]) decide(ctx context.Context, c *Call[P], t *turn) error {
 		e.cfg.Log.WarnContext(ctx, "a call could not be decided on", "call", c.Key, "error", err)
 		return e.move(ctx, c, func() { e.putOff(c) })
 	case r.Do == Proceed:
-		return e.start(ctx, c, r, t)
+		return e.executor.start(ctx, c, r, t)
 	case r.Do == Approve:
 		e.applyRuling(c, r)
 		return e.open(ctx, c, r, t)
 	}
 
 	return e.move(ctx, c, func() { e.applyRuling(c, r) })
-}
-
-// applyRuling moves a call to the state that a ruling leads to.
-func (e *Engine[P]) applyRuling(c *Call[P], r Ruling) {
-	var until time.Time
-	if r.Within > 0 {
-		until = e.now().Add(r.Within)
-	}
-	switch r.Do {
-	case Proceed:
-		c.State = Ready
-	case Approve:
-		c.State = Asking
-		c.askApproval(r.Verdict.Binding)
-		c.Ask.Until = until
-	case Question:
-		c.State = Asking
-		c.AskQuestion(until)
-	case Wait:
-		c.State = Waiting
-	default:
-		orElse(&r.Ending.Why, Refused)
-		e.Finish(c, r.Ending)
-	}
-}
-
-// putOff schedules another decision after a pause.
-func (e *Engine[P]) putOff(c *Call[P]) {
-	c.Run.Fails++
-	c.Run.Next = e.now().Add(e.cfg.Pause(c.Run.Fails))
 }

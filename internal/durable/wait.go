@@ -55,20 +55,20 @@ func (w *waiters) wake(key string) {
 
 // Changes returns a channel that is closed as soon as this process changes any call, and a
 // function that ends the wait.
-func (e *Engine[P]) Changes() (news <-chan struct{}, leave func()) { return e.waiting.on(anyCall) }
+func (b *book[P]) Changes() (news <-chan struct{}, leave func()) { return b.waiting.on(anyCall) }
 
 // Watch calls enough with a call until it returns true: at once, after each change by this
 // process, and every Config.Poll, because another process may change it. It returns the error
 // of reading the call, or the cause of ctx.
-func (e *Engine[P]) Watch(ctx context.Context, key string, enough func(*Call[P]) bool) (*Call[P], error) {
+func (b *book[P]) Watch(ctx context.Context, key string, enough func(*Call[P]) bool) (*Call[P], error) {
 	for {
-		news, leave := e.waiting.on(key)
-		c, err := e.Get(ctx, key)
+		news, leave := b.waiting.on(key)
+		c, err := b.Get(ctx, key)
 		if err != nil || enough(c) {
 			leave()
 			return c, err
 		}
-		_ = wait.For(ctx, news, e.cfg.Poll) // ctx is checked below
+		_ = wait.For(ctx, news, b.cfg.Poll) // ctx is checked below
 		leave()
 		if ctx.Err() != nil {
 			return c, context.Cause(ctx)

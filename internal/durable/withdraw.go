@@ -52,13 +52,13 @@ type reference struct {
 
 // Remember stores that notifications for ref are for the call with the given key. The engine
 // does this itself for references of the approval service.
-func (e *Engine[P]) Remember(ctx context.Context, ref, key string) error {
+func (b *book[P]) Remember(ctx context.Context, ref, key string) error {
 	d := &Doc[reference]{
 		Key:     Hash(ref),
-		Expires: e.now().Add(unlimited),
+		Expires: b.now().Add(unlimited),
 		Body:    reference{Key: key},
 	}
-	err := e.refs.Put(ctx, d)
+	err := b.refs.Put(ctx, d)
 	if errors.Is(err, errConflict) {
 		return nil // it is stored already: a reference belongs to one call
 	}
@@ -67,15 +67,15 @@ func (e *Engine[P]) Remember(ctx context.Context, ref, key string) error {
 
 // forget deletes a reference for which no more notifications come. If that fails, the record
 // expires.
-func (e *Engine[P]) forget(ctx context.Context, ref string) {
+func (b *book[P]) forget(ctx context.Context, ref string) {
 	if ref == "" {
 		return
 	}
-	d, err := e.refs.Get(ctx, Hash(ref))
+	d, err := b.refs.Get(ctx, Hash(ref))
 	if err == nil {
-		err = e.refs.Remove(ctx, d)
+		err = b.refs.Remove(ctx, d)
 	}
 	if err != nil && !errors.Is(err, approval.ErrNotFound) && !errors.Is(err, errConflict) {
-		e.cfg.Log.DebugContext(ctx, "a reference stays", "error", err)
+		b.cfg.Log.DebugContext(ctx, "a reference stays", "error", err)
 	}
 }

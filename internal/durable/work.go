@@ -12,6 +12,21 @@ import (
 // storeWithin limits how long one step may wait for the store and the approval service.
 const storeWithin = 30 * time.Second
 
+// workers are the goroutines of this process that work on calls: at most one for each call, and a
+// share of them for each caller.
+type workers struct {
+	cfg   Config
+	tasks tasks
+	work  func(ctx context.Context, key string, news bool, t *turn) // takes the due steps of a call
+	total chan struct{}
+
+	mu      sync.Mutex
+	session *session // nil: no work may begin
+	running bool
+	jobs    map[string]*job
+	groups  map[string]*group
+}
+
 // session is one execution of Run.
 type session struct {
 	ctx   context.Context
@@ -23,8 +38,8 @@ type session struct {
 type group struct {
 	turns chan struct{} // one slot per call that is worked on
 	runs  chan struct{}
-	known int // calls that wait for a turn or are worked on, guarded by Engine.mu
-	users int // jobs and tasks, guarded by Engine.mu
+	known int // calls that wait for a turn or are worked on, guarded by workers.mu
+	users int // jobs and tasks, guarded by workers.mu
 }
 
 func (g *group) beginRun() bool {
@@ -62,85 +77,85 @@ func (t *turn) handOn() (release func()) {
 }
 
 // wakeAt schedules work on a call if it is due before the next poll.
-func (e *Engine[P]) wakeAt(c *Call[P]) {
+func (b *book[P]) wakeAt(c *Call[P]) {
 	due := c.due()
-	wait := due.Sub(e.now())
+	wait := due.Sub(b.now())
 	switch {
 	case due.IsZero():
 	case wait <= 0:
-		e.take(c.Key, false)
-	case wait < e.cfg.Poll:
-		time.AfterFunc(wait, func() { e.take(c.Key, false) })
+		b.take(c.Key, false)
+	case wait < b.cfg.Poll:
+		time.AfterFunc(wait, func() { b.take(c.Key, false) })
 	}
 }
 
 // take starts a goroutine that works on a call. If one is running, it will check the call
 // again. take returns false if there is no room; the call then stays due in the store.
-func (e *Engine[P]) take(key string, news bool) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s := e.session
+func (w *workers) take(key string, news bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.session
 	if s == nil || s.ctx.Err() != nil {
 		return false
 	}
-	if j := e.jobs[key]; j != nil {
+	if j := w.jobs[key]; j != nil {
 		j.again = true
 		j.news = j.news || news
 		return true
 	}
 
-	g := e.groupOf(key)
+	g := w.groupOf(key)
 	if g.known >= queued {
 		return false
 	}
 	g.known++
 	g.users++
-	e.jobs[key] = &job{group: g}
-	s.work.Go(func() { e.workOn(s, key, g, news) })
+	w.jobs[key] = &job{group: g}
+	s.work.Go(func() { w.workOn(s, key, g, news) })
 	return true
 }
 
 // Idle reports whether this process is working on nothing at the moment.
-func (e *Engine[P]) Idle() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.jobs) == 0 && e.tasks.idle()
+func (w *workers) Idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.jobs) == 0 && w.tasks.idle()
 }
 
-func (e *Engine[P]) groupOf(key string) *group {
+func (w *workers) groupOf(key string) *group {
 	name := callerOf(key)
-	g := e.groups[name]
+	g := w.groups[name]
 	if g == nil {
-		g = &group{turns: make(chan struct{}, e.cfg.Share), runs: make(chan struct{}, e.cfg.Runs)}
-		e.groups[name] = g
+		g = &group{turns: make(chan struct{}, w.cfg.Share), runs: make(chan struct{}, w.cfg.Runs)}
+		w.groups[name] = g
 	}
 	return g
 }
 
 // leave removes the caller's use of a group, and deletes the group after the last.
-func (e *Engine[P]) leave(key string, g *group) {
+func (w *workers) leave(key string, g *group) {
 	g.users--
-	if name := callerOf(key); g.users == 0 && e.groups[name] == g {
-		delete(e.groups, name)
+	if name := callerOf(key); g.users == 0 && w.groups[name] == g {
+		delete(w.groups, name)
 	}
 }
 
-func (e *Engine[P]) workOn(s *session, key string, g *group, news bool) {
+func (w *workers) workOn(s *session, key string, g *group, news bool) {
 	ctx := s.ctx
 	for more := true; more; {
-		if t := e.turn(s, g); t != nil {
-			e.advance(ctx, key, news, t)
+		if t := w.turn(s, g); t != nil {
+			w.work(ctx, key, news, t)
 			if !t.handed {
 				t.release()
 			}
 		}
 
-		news, more = e.finishJob(ctx, key, g)
+		news, more = w.finishJob(ctx, key, g)
 	}
 }
 
 // turn waits for the right to work on a call of a group. It returns nil if the work is to end.
-func (e *Engine[P]) turn(s *session, g *group) *turn {
+func (w *workers) turn(s *session, g *group) *turn {
 	ctx := s.ctx
 	select {
 	case g.turns <- struct{}{}:
@@ -148,13 +163,13 @@ func (e *Engine[P]) turn(s *session, g *group) *turn {
 		return nil
 	}
 	select {
-	case e.total <- struct{}{}:
+	case w.total <- struct{}{}:
 	case <-ctx.Done():
 		<-g.turns
 		return nil
 	}
 
-	waits := sync.OnceFunc(func() { <-e.total })
+	waits := sync.OnceFunc(func() { <-w.total })
 	return &turn{
 		session: s,
 		group:   g,
@@ -167,19 +182,19 @@ func (e *Engine[P]) turn(s *session, g *group) *turn {
 }
 
 // finishJob ends a job, unless something changed meanwhile: then it returns more.
-func (e *Engine[P]) finishJob(ctx context.Context, key string, g *group) (news, more bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if j := e.jobs[key]; j.again && ctx.Err() == nil {
+func (w *workers) finishJob(ctx context.Context, key string, g *group) (news, more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if j := w.jobs[key]; j.again && ctx.Err() == nil {
 		news = j.news
 		j.again = false
 		j.news = false
 		return news, true
 	}
 
-	delete(e.jobs, key)
+	delete(w.jobs, key)
 	g.known--
-	e.leave(key, g)
+	w.leave(key, g)
 	return false, false
 }
 
@@ -226,18 +241,70 @@ func (e *Engine[P]) logStuck(ctx context.Context, key string, err error) {
 }
 
 // detach starts a run or message in its own goroutine, so that it does not hold up the turn.
-func (e *Engine[P]) detach(f *task, t *turn, do func(ctx context.Context)) {
+func (w *workers) detach(f *task, t *turn, do func(ctx context.Context)) {
 	g := t.group
-	e.mu.Lock()
+	w.mu.Lock()
 	g.users++
-	e.mu.Unlock()
+	w.mu.Unlock()
 	t.session.tasks.Go(func() {
 		defer func() {
-			e.tasks.done(f)
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.leave(f.key, g)
+			w.tasks.done(f)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.leave(f.key, g)
 		}()
 		do(f.ctx)
 	})
+}
+
+func (w *workers) enter(ctx context.Context) (*session, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running {
+		return nil, errors.New("durable: the engine runs already")
+	}
+	w.running = true
+	w.session = &session{ctx: ctx}
+	return w.session, nil
+}
+
+// exit ends the work. Runs and messages may continue for Config.Finish, then their contexts are
+// cancelled. The leases of those that still don't stop run out, so that other processes notice.
+func (w *workers) exit(s *session) {
+	// A job that saw the session registered itself before this point, so no job can begin while
+	// we wait.
+	w.mu.Lock()
+	w.session = nil
+	w.mu.Unlock()
+
+	ended := make(chan struct{})
+	go func() {
+		s.work.Wait()
+		s.tasks.Wait()
+		close(ended)
+	}()
+
+	if !within(ended, w.cfg.Finish) {
+		for _, f := range w.tasks.everything() {
+			f.stop(ErrShutdown)
+		}
+		within(ended, grace)
+	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running = false
+	if w.cfg.Always {
+		w.session = &session{ctx: context.Background()}
+	}
+}
+
+// within reports whether ended is closed before the duration most has passed.
+func within(ended <-chan struct{}, most time.Duration) bool {
+	select {
+	case <-ended:
+		return true
+	case <-time.After(most):
+		return false
+	}
 }

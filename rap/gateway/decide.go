@@ -14,6 +14,12 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
+// decider decides on calls: by the rules, by session grants, or by asking the user.
+type decider struct {
+	*base
+	grants *grantBook
+}
+
 // judgment is a call with the current decision of the rules.
 type judgment struct {
 	op   *operation
@@ -39,9 +45,9 @@ func (j *judgment) verdict(within time.Duration) hold.Verdict {
 
 // judge validates a call and evaluates the rules. If the call must not run, it returns nil and
 // the reason.
-func (g *Gateway) judge(ctx context.Context, r *record) (*judgment, string) {
+func (d *decider) judge(ctx context.Context, r *record) (*judgment, string) {
 	c := &r.Part
-	op := g.ops[c.Operation]
+	op := d.ops[c.Operation]
 	if op == nil {
 		name, _ := cutText(safetext.Line(c.Operation), maxLabel)
 		return nil, "unknown operation " + name + "; fetch the toolset again"
@@ -49,13 +55,13 @@ func (g *Gateway) judge(ctx context.Context, r *record) (*judgment, string) {
 	if err := op.tool.CheckArguments(r.Args()); err != nil {
 		return nil, "the arguments do not fit the operation's schema: " + err.Error()
 	}
-	plan, err := g.cfg.Plan(ctx)
+	plan, err := d.cfg.Plan(ctx)
 	if err != nil || plan == nil {
-		g.refuse(ctx, "the rules could not be had", err, r)
+		d.refuse(ctx, "the rules could not be had", err, r)
 		return nil, "the rules could not be read; nothing was run"
 	}
-	j := &judgment{op: op, plan: plan, call: g.present(r, op)}
-	j.Decision = plan.DecideAt(j.call, g.now())
+	j := &judgment{op: op, plan: plan, call: d.present(r, op)}
+	j.Decision = plan.DecideAt(j.call, d.now())
 	if j.Outcome == resolve.Deny {
 		return nil, "denied by the rules: " + j.Message
 	}
@@ -68,7 +74,7 @@ func (g *Gateway) judge(ctx context.Context, r *record) (*judgment, string) {
 // present returns the call as the rules see it. The session contains the caller, because
 // sessions of different callers are unrelated even if they have the same name. Of the
 // annotations, only the one that tightens the decision is passed on.
-func (g *Gateway) present(r *record, op *operation) *resolve.Call {
+func (d *decider) present(r *record, op *operation) *resolve.Call {
 	c := &r.Part
 	call := &resolve.Call{
 		Kind:           resolve.Tool,
@@ -78,8 +84,8 @@ func (g *Gateway) present(r *record, op *operation) *resolve.Call {
 		Session:        sessionName(c.Caller, c.root()),
 		ToolDefinition: op.digest,
 	}
-	if g.cfg.MCPServer != "" {
-		call.Kind, call.Server = resolve.MCPTool, g.cfg.MCPServer
+	if d.cfg.MCPServer != "" {
+		call.Kind, call.Server = resolve.MCPTool, d.cfg.MCPServer
 	}
 	if op.Destructive {
 		call.Annotations = map[string]bool{"destructiveHint": true}
@@ -102,10 +108,10 @@ func (j *judgment) ground() ground {
 
 // decide returns what has to happen before a call may run. It is called when the call arrives,
 // after our approvers or the user allowed it, and right before it runs.
-func (g *Gateway) decide(ctx context.Context, r *record) (durable.Ruling, error) {
+func (d *decider) decide(ctx context.Context, r *record) (durable.Ruling, error) {
 	c := &r.Part
-	j, why := g.judge(ctx, r)
-	g.heard(ctx, r, j)
+	j, why := d.judge(ctx, r)
+	d.heard(ctx, r, j)
 	switch {
 	case j == nil:
 		return refused(why), nil
@@ -113,17 +119,17 @@ func (g *Gateway) decide(ctx context.Context, r *record) (durable.Ruling, error)
 		if j.binding != c.Ground.Binding || c.By == byRules && j.Outcome != resolve.Allow {
 			return refused(textChanged), nil
 		}
-		return g.proceed(r, j, c.By), nil
+		return d.proceed(r, j, c.By), nil
 	case r.Approval != nil:
-		return g.decideApproved(ctx, r, j)
+		return d.decideApproved(ctx, r, j)
 	}
 
 	c.Ground = j.ground()
 	switch {
 	case j.Outcome == resolve.Allow:
-		return g.proceed(r, j, byRules), nil
-	case g.cfg.Ask != AskUser:
-		within := lowerOf(g.cfg.Within, j.Require)
+		return d.proceed(r, j, byRules), nil
+	case d.cfg.Ask != AskUser:
+		within := lowerOf(d.cfg.Within, j.Require)
 		return durable.Ruling{
 			Do:      durable.Approve,
 			Verdict: j.verdict(within),
@@ -134,7 +140,7 @@ func (g *Gateway) decide(ctx context.Context, r *record) (durable.Ruling, error)
 	if why := hold.UserMay(j.Require); why != "" {
 		return failed(why + "; nothing was run"), nil
 	}
-	return g.decideByUser(ctx, r, j, byGrant)
+	return d.decideByUser(ctx, r, j, byGrant)
 }
 
 const textChanged = "the rules or the operation changed since the call was decided; nothing was run"
@@ -148,41 +154,41 @@ func failed(why string) durable.Ruling {
 }
 
 // proceed lets a call run and records who or what allowed it.
-func (g *Gateway) proceed(r *record, j *judgment, by string) durable.Ruling {
+func (d *decider) proceed(r *record, j *judgment, by string) durable.Ruling {
 	r.Part.By = by
 	r.Part.Verdict = verdictAllow
-	return durable.Ruling{Do: durable.Proceed, Verdict: j.verdict(g.cfg.Within)}
+	return durable.Ruling{Do: durable.Proceed, Verdict: j.verdict(d.cfg.Within)}
 }
 
 // decideApproved continues with a call that our approvers approved. If they edited the
 // arguments, the rules decide on the new ones.
-func (g *Gateway) decideApproved(ctx context.Context, r *record, j *judgment) (durable.Ruling, error) {
+func (d *decider) decideApproved(ctx context.Context, r *record, j *judgment) (durable.Ruling, error) {
 	if !r.Approval.Edited && j.binding != r.Part.Ground.Binding || j.Outcome != resolve.Ask {
 		return refused(textChanged), nil
 	}
 	r.Part.Ground = j.ground()
-	if g.cfg.Ask == AskBoth {
-		return g.decideByUser(ctx, r, j, byBoth)
+	if d.cfg.Ask == AskBoth {
+		return d.decideByUser(ctx, r, j, byBoth)
 	}
-	return g.proceed(r, j, byApprovers), nil
+	return d.proceed(r, j, byApprovers), nil
 }
 
 // decideByUser asks the runtime's user, unless one of their session grants covers the call.
-func (g *Gateway) decideByUser(ctx context.Context, r *record, j *judgment, by string) (durable.Ruling, error) {
-	grant, err := g.useGrant(ctx, r, j)
+func (d *decider) decideByUser(ctx context.Context, r *record, j *judgment, by string) (durable.Ruling, error) {
+	grant, err := d.grants.useGrant(ctx, r, j)
 	if err != nil {
 		return durable.Ruling{}, err
 	}
 	if grant == "" {
-		g.await(r, j)
+		d.await(r, j)
 		return durable.Ruling{Do: durable.Wait}, nil
 	}
 	r.Part.Grant = grant
-	return g.proceed(r, j, by), nil
+	return d.proceed(r, j, by), nil
 }
 
 // heard records the first decision about a call in the ledger.
-func (g *Gateway) heard(ctx context.Context, r *record, j *judgment) {
+func (d *decider) heard(ctx context.Context, r *record, j *judgment) {
 	if r.Part.Heard {
 		return
 	}
@@ -191,5 +197,5 @@ func (g *Gateway) heard(ctx context.Context, r *record, j *judgment) {
 	if j != nil {
 		decision = j.Outcome.String()
 	}
-	_ = g.record(ctx, "rap_call_received", r, map[string]any{"decision": decision})
+	_ = d.record(ctx, "rap_call_received", r, map[string]any{"decision": decision})
 }

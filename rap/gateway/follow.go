@@ -13,13 +13,13 @@ import (
 )
 
 // follow begins to pass on the events that come after a posted result.
-func (g *Gateway) follow(ctx context.Context, r *record) sent {
-	if err := g.engine.Remember(ctx, subscriptionRef(r.Part.Follows), r.Key); err != nil {
-		g.refuse(ctx, "a subscription could not be kept", err, r)
-		return g.later()
+func (s *sender) follow(ctx context.Context, r *record) sent {
+	if err := s.engine.Remember(ctx, subscriptionRef(r.Part.Follows), r.Key); err != nil {
+		s.refuse(ctx, "a subscription could not be kept", err, r)
+		return s.later()
 	}
-	g.recordEnded(ctx, r, true)
-	until := g.now().Add(g.cfg.SubscriptionWithin)
+	s.recordEnded(ctx, r, true)
+	until := s.now().Add(s.cfg.SubscriptionWithin)
 	return sent{Keep: func(r *record) {
 		r.Part.Posted = true
 		if r.Part.Until.IsZero() {
@@ -41,43 +41,43 @@ const (
 
 // passEvents posts the events of a subscription in order, up to the last one. Each is retried
 // while that can help; after a crash one may be posted twice.
-func (g *Gateway) passEvents(ctx context.Context, c *caller, r *record) sent {
-	feed := g.feed(&r.Part)
-	if over, text := g.overNow(feed, r); over {
-		return g.unfollow(ctx, c, r, text)
+func (s *sender) passEvents(ctx context.Context, c *caller, r *record) sent {
+	feed := s.feed(&r.Part)
+	if over, text := s.overNow(feed, r); over {
+		return s.unfollow(ctx, c, r, text)
 	}
 	events, live, err := feed.Events(ctx, r.Part.Follows, r.Part.Next)
 	switch {
 	case err != nil:
-		g.refuse(ctx, "the events of a subscription can't be read", err, r)
-		return g.lookLater(r)
+		s.refuse(ctx, "the events of a subscription can't be read", err, r)
+		return s.lookLater(r)
 	case len(events) == 0 && !live:
-		return g.unfollow(ctx, c, r, "the tool ended its subscription without a last event")
+		return s.unfollow(ctx, c, r, "the tool ended its subscription without a last event")
 	case len(events) == 0:
-		return g.lookLater(r)
+		return s.lookLater(r)
 	}
 
 	r.Part.Pause = 0
 	for i, e := range events {
-		if i > 0 && g.engine.Renew(ctx, r, keepPassed(r)) != nil {
-			return g.passLater(r, g.cfg.Poll)
+		if i > 0 && s.engine.Renew(ctx, r, keepPassed(r)) != nil {
+			return s.passLater(r, s.cfg.Poll)
 		}
-		if again := g.postEvent(ctx, c, r, eventBody(&r.Part, e)); again != nil {
+		if again := s.postEvent(ctx, c, r, eventBody(&r.Part, e)); again != nil {
 			return *again
 		}
 		r.Part.Next = e.Index + 1
 		r.Part.Passed++
 		if e.Final {
-			return g.unfollow(ctx, c, r, "")
+			return s.unfollow(ctx, c, r, "")
 		}
 	}
 
-	return g.passLater(r, 0)
+	return s.passLater(r, 0)
 }
 
 // passLater schedules the next check for events after a pause, or at once if the subscription
 // is to end or its result was requested again.
-func (g *Gateway) passLater(r *record, pause time.Duration) sent {
+func (s *sender) passLater(r *record, pause time.Duration) sent {
 	keep := keepPassed(r)
 	return sent{
 		Retry: true,
@@ -104,14 +104,14 @@ func keepPassed(r *record) func(*record) {
 
 // overNow reports whether no more events should be passed on. If the runtime has to be
 // informed, it also returns the text.
-func (g *Gateway) overNow(feed rap.Feed, r *record) (over bool, text string) {
+func (s *sender) overNow(feed rap.Feed, r *record) (over bool, text string) {
 	switch {
 	case r.Stop != "":
 		return true, ""
 	case feed == nil:
 		return true, "the operation is offered no more"
-	case !g.now().Before(r.Part.Until):
-		within := policy.FormatDuration(g.cfg.SubscriptionWithin)
+	case !s.now().Before(r.Part.Until):
+		within := policy.FormatDuration(s.cfg.SubscriptionWithin)
 		return true, "it went on for " + within + ", the longest that this gateway passes events on"
 	}
 
@@ -119,8 +119,8 @@ func (g *Gateway) overNow(feed rap.Feed, r *record) (over bool, text string) {
 }
 
 // feed returns the source of a call's events, or nil if its operation has none.
-func (g *Gateway) feed(c *call) rap.Feed {
-	if op := g.ops[c.Operation]; op != nil {
+func (s *sender) feed(c *call) rap.Feed {
+	if op := s.ops[c.Operation]; op != nil {
 		return op.Feed
 	}
 
@@ -129,14 +129,14 @@ func (g *Gateway) feed(c *call) rap.Feed {
 
 // lookLater schedules the next check. It checks even without a notification, because the
 // process that received one may have died.
-func (g *Gateway) lookLater(r *record) sent {
+func (s *sender) lookLater(r *record) sent {
 	r.Part.Pause = min(max(2*r.Part.Pause, firstLook), lastLook)
-	return g.passLater(r, min(r.Part.Pause, max(r.Part.Until.Sub(g.now()), 0)))
+	return s.passLater(r, min(r.Part.Pause, max(r.Part.Until.Sub(s.now()), 0)))
 }
 
 // postEvent posts an event and returns nil if that worked. It ends the subscription if the
 // runtime refuses the event or retries can't help.
-func (g *Gateway) postEvent(ctx context.Context, c *caller, r *record, body []byte) *sent {
+func (s *sender) postEvent(ctx context.Context, c *caller, r *record, body []byte) *sent {
 	err := c.peer.Post(ctx, r.Part.Callback, body)
 	if err == nil {
 		r.Part.Fails = 0
@@ -145,30 +145,30 @@ func (g *Gateway) postEvent(ctx context.Context, c *caller, r *record, body []by
 	r.Part.Fails++
 	wait, more := c.peer.Pause(r.Part.Fails)
 	if ctx.Err() != nil || more && peer.Again(err) {
-		again := g.passLater(r, wait)
+		again := s.passLater(r, wait)
 		return &again
 	}
-	g.refuse(ctx, "an event could not be posted", err, r)
-	over := g.unfollow(ctx, c, r, "")
+	s.refuse(ctx, "an event could not be posted", err, r)
+	over := s.unfollow(ctx, c, r, "")
 	return &over
 }
 
 // unfollow ends a subscription at its source, and posts a last event with text unless it is
 // empty.
-func (g *Gateway) unfollow(ctx context.Context, c *caller, r *record, text string) sent {
-	if err := g.endFeed(ctx, &r.Part); err != nil {
-		g.refuse(ctx, "a subscription could not be ended", err, r)
-		return g.later()
+func (s *sender) unfollow(ctx context.Context, c *caller, r *record, text string) sent {
+	if err := s.endFeed(ctx, &r.Part); err != nil {
+		s.refuse(ctx, "a subscription could not be ended", err, r)
+		return s.later()
 	}
 	if text != "" {
 		last := rap.Event{Text: "Error: the subscription ended: " + text, Final: true}
-		if again := g.postEvent(ctx, c, r, eventBody(&r.Part, last)); again != nil {
+		if again := s.postEvent(ctx, c, r, eventBody(&r.Part, last)); again != nil {
 			return *again
 		}
 	}
 
 	facts := map[string]any{"reason": cmp.Or(text, r.Stop), "events": r.Part.Passed}
-	_ = g.record(ctx, "rap_subscription_ended", r, facts) // the subscription has ended anyway; the failure is logged
+	_ = s.record(ctx, "rap_subscription_ended", r, facts) // the subscription has ended anyway; the failure is logged
 	keep := keepPassed(r)
 	return sent{Keep: func(r *record) {
 		keep(r)
@@ -179,8 +179,8 @@ func (g *Gateway) unfollow(ctx context.Context, c *caller, r *record, text strin
 }
 
 // endFeed ends the subscription of a call at its source, if it has one.
-func (g *Gateway) endFeed(ctx context.Context, c *call) error {
-	feed := g.feed(c)
+func (s *sender) endFeed(ctx context.Context, c *call) error {
+	feed := s.feed(c)
 	if feed == nil || c.Follows == "" {
 		return nil
 	}

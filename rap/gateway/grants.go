@@ -29,6 +29,12 @@ type sessionGrant struct {
 	Ended  string         `json:"ended,omitempty"`
 }
 
+// grantBook keeps the session grants that users made.
+type grantBook struct {
+	*base
+	vault *durable.Vault[sessionGrant]
+}
+
 // grantKey returns the key of the grant that an answer to a call makes, below its session. It
 // is the same for each repetition.
 func grantKey(call string, c *call) string {
@@ -47,9 +53,9 @@ func (g *sessionGrant) open(now time.Time) bool {
 // covers reports whether a grant covers a call: same asker, session, user and operation, the
 // operation and the rules unchanged, and no rule asks that the user did not see. A grant also
 // covers child threads if that is configured, but never parent threads.
-func (g *Gateway) covers(s *sessionGrant, r *record, j *judgment) bool {
+func (b *grantBook) covers(s *sessionGrant, r *record, j *judgment) bool {
 	c := &r.Part
-	below := g.cfg.Grants.Children && slices.Contains(c.Ancestors, s.Thread)
+	below := b.cfg.Grants.Children && slices.Contains(c.Ancestors, s.Thread)
 	switch {
 	case !s.Asker.Same(r.Asker), s.Caller != c.Caller, s.Session != c.root(), s.User != c.User:
 		return false
@@ -57,8 +63,8 @@ func (g *Gateway) covers(s *sessionGrant, r *record, j *judgment) bool {
 		return false
 	}
 
-	uses, life := g.bounds(j.Require)
-	return s.open(g.now()) && s.Uses < uses && g.now().Before(s.Made.Add(life))
+	uses, life := b.bounds(j.Require)
+	return s.open(b.now()) && s.Uses < uses && b.now().Before(s.Made.Add(life))
 }
 
 // covers reports whether the rules that ask now are among those that asked before, and plan and
@@ -70,18 +76,18 @@ func (g ground) covers(now ground) bool {
 
 // useGrant takes one use of a session grant that covers the call and returns the grant's key,
 // or an empty string if none does.
-func (g *Gateway) useGrant(ctx context.Context, r *record, j *judgment) (string, error) {
+func (b *grantBook) useGrant(ctx context.Context, r *record, j *judgment) (string, error) {
 	c := &r.Part
-	if !g.cfg.Grants.Offer || c.Stray {
+	if !b.cfg.Grants.Offer || c.Stray {
 		return "", nil
 	}
-	all, err := g.grants.List(ctx, threadPrefix(c.Caller, c.root()), "", 1000)
+	all, err := b.vault.List(ctx, threadPrefix(c.Caller, c.root()), "", 1000)
 	if err != nil {
-		g.refuse(ctx, "session grants can't be read", err, r) // go on without: the user is asked
+		b.refuse(ctx, "session grants can't be read", err, r) // go on without: the user is asked
 	}
 	for _, s := range all {
-		used, err := g.editGrant(ctx, s.Key, func(s *sessionGrant) bool {
-			ok := g.covers(s, r, j)
+		used, err := b.editGrant(ctx, s.Key, func(s *sessionGrant) bool {
+			ok := b.covers(s, r, j)
 			if ok {
 				s.Uses++
 			}
@@ -90,7 +96,7 @@ func (g *Gateway) useGrant(ctx context.Context, r *record, j *judgment) (string,
 		if err != nil {
 			return "", err
 		}
-		if used != nil && g.recordGrant(ctx, "rap_grant_used", used) == nil {
+		if used != nil && b.recordGrant(ctx, "rap_grant_used", used) == nil {
 			return s.Key, nil
 		}
 	}
@@ -100,9 +106,9 @@ func (g *Gateway) useGrant(ctx context.Context, r *record, j *judgment) (string,
 
 // makeGrant stores the grant that the user gave for the session. This run is its first use. If
 // it returns an ending, the call does not run.
-func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
+func (b *grantBook) makeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
 	c := &r.Part
-	now := g.now()
+	now := b.now()
 	s := sessionGrant{
 		Asker:  r.Asker,
 		Thread: c.Thread,
@@ -110,7 +116,7 @@ func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, er
 		Ground: c.Ground,
 		SessionGrant: SessionGrant{
 			ID:        grantID(c.Grant),
-			Gateway:   g.cfg.Name,
+			Gateway:   b.cfg.Name,
 			Caller:    c.Caller,
 			Session:   c.root(),
 			User:      c.User,
@@ -120,7 +126,7 @@ func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, er
 			Expires:   now.Add(c.Question.For),
 		},
 	}
-	if g.recordGrant(ctx, "rap_grant_made", &s) != nil {
+	if b.recordGrant(ctx, "rap_grant_made", &s) != nil {
 		return &durable.Ending{
 			Why:    whyFailed,
 			Reason: "the session grant could not be recorded; nothing was run",
@@ -133,7 +139,7 @@ func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, er
 		Expires: s.Expires.Add(rememberEnded),
 		Body:    s,
 	}
-	err := g.grants.Put(ctx, d)
+	err := b.vault.Put(ctx, d)
 	if errors.Is(err, approval.ErrVersion) { // stored before the process died, and perhaps ended since
 		return nil, nil
 	}
@@ -142,12 +148,12 @@ func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, er
 
 // editGrant changes a grant by compare-and-set. It returns nil if the grant does not exist or
 // edit returned false.
-func (g *Gateway) editGrant(
+func (b *grantBook) editGrant(
 	ctx context.Context,
 	key string,
 	edit func(*sessionGrant) bool,
 ) (*sessionGrant, error) {
-	d, err := g.grants.Edit(ctx, key, func(d *durable.Doc[sessionGrant]) error {
+	d, err := b.vault.Edit(ctx, key, func(d *durable.Doc[sessionGrant]) error {
 		if d.Version == 0 || !edit(&d.Body) {
 			return durable.ErrUnchanged
 		}
@@ -163,40 +169,40 @@ func (g *Gateway) editGrant(
 }
 
 // inForce reports whether a grant, one use of which was taken, has not ended since.
-func (g *Gateway) inForce(ctx context.Context, key string) (bool, error) {
-	d, err := g.grants.Get(ctx, key)
+func (b *grantBook) inForce(ctx context.Context, key string) (bool, error) {
+	d, err := b.vault.Get(ctx, key)
 	if errors.Is(err, approval.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil && d.Body.Ended == "" && g.now().Before(d.Body.Expires), err
+	return err == nil && d.Body.Ended == "" && b.now().Before(d.Body.Expires), err
 }
 
-func (g *Gateway) endGrant(ctx context.Context, key, how string) error {
-	ended, err := g.editGrant(ctx, key, func(s *sessionGrant) bool {
+func (b *grantBook) endGrant(ctx context.Context, key, how string) error {
+	ended, err := b.editGrant(ctx, key, func(s *sessionGrant) bool {
 		was := s.Ended
 		s.Ended = how
 		return was == ""
 	})
 	if ended != nil {
-		_ = g.recordGrant(ctx, "rap_grant_ended", ended)
+		_ = b.recordGrant(ctx, "rap_grant_ended", ended)
 	}
 	return err
 }
 
 // dropGrants ends the grants given in a thread and, if it is the root, in its whole session.
-func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
-	return g.grants.All(ctx, callerPrefix(caller), func(d *durable.Doc[sessionGrant]) error {
+func (b *grantBook) dropGrants(ctx context.Context, caller, thread string) error {
+	return b.vault.All(ctx, callerPrefix(caller), func(d *durable.Doc[sessionGrant]) error {
 		if d.Body.Thread != thread && d.Body.Session != thread {
 			return nil
 		}
-		return g.endGrant(ctx, d.Key, "closed")
+		return b.endGrant(ctx, d.Key, "closed")
 	})
 }
 
 // Grants lists the session grants that are in force.
 func (g *Gateway) Grants(ctx context.Context) ([]SessionGrant, error) {
 	var out []SessionGrant
-	err := g.grants.All(ctx, "", func(d *durable.Doc[sessionGrant]) error {
+	err := g.grants.vault.All(ctx, "", func(d *durable.Doc[sessionGrant]) error {
 		if d.Body.open(g.now()) {
 			out = append(out, d.Body.SessionGrant)
 		}
@@ -209,14 +215,14 @@ func (g *Gateway) Grants(ctx context.Context) ([]SessionGrant, error) {
 // It returns hold.ErrNoRequest if no such grant is in force. If recording fails, it returns
 // that error, and the grant has ended nevertheless.
 func (g *Gateway) Revoke(ctx context.Context, id, by, reason string) error {
-	d, err := g.grants.ByAlias(ctx, id)
+	d, err := g.grants.vault.ByAlias(ctx, id)
 	if errors.Is(err, approval.ErrNotFound) || err == nil && !d.Body.open(g.now()) {
 		return fmt.Errorf("revoke a session grant: %w", hold.ErrNoRequest)
 	}
 	if err != nil {
 		return fmt.Errorf("revoke a session grant: %w", err)
 	}
-	ended, err := g.editGrant(ctx, d.Key, func(s *sessionGrant) bool {
+	ended, err := g.grants.editGrant(ctx, d.Key, func(s *sessionGrant) bool {
 		was := s.Ended
 		s.Ended = "revoked"
 		return was == ""
@@ -225,15 +231,15 @@ func (g *Gateway) Revoke(ctx context.Context, id, by, reason string) error {
 		return err
 	}
 
-	return g.noteGrant(ctx, "rap_grant_ended", ended, by, map[string]any{"reason": reason})
+	return g.grants.noteGrant(ctx, "rap_grant_ended", ended, by, map[string]any{"reason": reason})
 }
 
 // recordGrant records an event of a grant in the ledger, on behalf of the asker.
-func (g *Gateway) recordGrant(ctx context.Context, event string, s *sessionGrant) error {
-	return g.noteGrant(ctx, event, s, cmp.Or(s.Asker.Token, g.cfg.Namespace), nil)
+func (b *grantBook) recordGrant(ctx context.Context, event string, s *sessionGrant) error {
+	return b.noteGrant(ctx, event, s, cmp.Or(s.Asker.Token, b.cfg.Namespace), nil)
 }
 
-func (g *Gateway) noteGrant(
+func (b *grantBook) noteGrant(
 	ctx context.Context, event string, s *sessionGrant, actor string, more map[string]any,
 ) error {
 	facts := map[string]any{
@@ -247,9 +253,9 @@ func (g *Gateway) noteGrant(
 		"ended":     s.Ended,
 	}
 	maps.Copy(facts, more)
-	err := g.cfg.Record(ctx, event, s.ID, actor, facts)
+	err := b.cfg.Record(ctx, event, s.ID, actor, facts)
 	if err != nil {
-		g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)
+		b.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)
 	}
 
 	return err

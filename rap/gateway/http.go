@@ -6,8 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
-	"io"
-	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -22,7 +20,7 @@ import (
 
 // ServeHTTP answers runtimes. It does not rely on the Host header for addresses.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	path := strings.TrimPrefix(req.URL.Path, g.base)
+	path := strings.TrimPrefix(req.URL.Path, g.urlPath)
 	if token, ok := strings.CutPrefix(path, "/answer/"); ok {
 		g.serve(w, req, http.MethodPost, func() { g.answer(w, req, token) })
 		return
@@ -32,7 +30,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		serve        handler
 	}{
 		{"/.well-known/rap-toolset", http.MethodGet, g.discover},
-		{"/invoke", http.MethodPost, g.invoke},
+		{"/invoke", http.MethodPost, g.intake.invoke},
 		{"/close_thread", http.MethodPost, g.closeThread},
 		{"/cancel_tool_call", http.MethodPost, g.cancelCall},
 		{"/tool_call_status", http.MethodPost, g.status},
@@ -191,29 +189,6 @@ var (
 	errCutOff  = errors.New("the body did not arrive")
 )
 
-// body reads the JSON body of a request, with a limit on its size and a deadline.
-func (g *Gateway) body(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, error) {
-	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" || req.Header.Get("Content-Encoding") != "" {
-		return nil, errNotJSON
-	}
-	patience := http.NewResponseController(w)
-	_ = patience.SetReadDeadline(
-		time.Now().Add(longestRequest),
-	) // servers without read deadlines have a timeout of their own
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, limit))
-	var big *http.MaxBytesError
-	switch {
-	case errors.As(err, &big):
-		return nil, errTooBig
-	case err != nil:
-		return nil, errCutOff
-	}
-
-	_ = patience.SetReadDeadline(time.Time{})
-	return body, nil
-}
-
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, errNotJSON):
@@ -253,7 +228,7 @@ func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *calle
 	if err == nil {
 		ctx, stop := detached(req.Context())
 		defer stop()
-		err = errors.Join(g.cancelThread(ctx, c, in.ThreadID), g.dropGrants(ctx, c.Name, in.ThreadID))
+		err = errors.Join(g.cancelThread(ctx, c, in.ThreadID), g.grants.dropGrants(ctx, c.Name, in.ThreadID))
 		g.tellClosed(c.asker, in.ThreadID)
 	}
 

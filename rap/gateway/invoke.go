@@ -9,41 +9,46 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/rap/wire"
+	"github.com/assent-dev/assent/store"
 )
+
+// intake stores the invocations that runtimes post, within the limits.
+type intake struct{ *base }
 
 // invoke acknowledges an invocation as soon as it is stored. The rules and the approval service
 // are not involved yet.
-func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
+func (i *intake) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
 	if !c.enter(req.Context()) {
-		g.busy(w, req, "1", "too many invocations at once")
+		i.busy(w, req, "1", "too many invocations at once")
 		return
 	}
 	defer c.leave()
-	body, err := g.body(w, req, g.cfg.MaxBody)
+	body, err := i.body(w, req, i.cfg.MaxBody)
 	if err != nil {
-		g.decline(w, req, statusOf(err), err.Error())
+		i.decline(w, req, statusOf(err), err.Error())
 		return
 	}
 	in, err := wire.ParseInvocation(body)
 	if code, why := c.unreachable(&in); code != 0 {
-		g.decline(w, req, code, why)
+		i.decline(w, req, code, why)
 		return
 	}
-	if g.limits.tooFast(c.Name, g.now()) {
-		g.busy(w, req, "1", "too many invocations in a second")
+	if i.limits.tooFast(c.Name, i.now()) {
+		i.busy(w, req, "1", "too many invocations in a second")
 		return
 	}
 	digest, failed := digestOf(&in)
 	if failed != nil {
-		g.decline(w, req, http.StatusBadRequest, "the invocation can't be kept")
+		i.decline(w, req, http.StatusBadRequest, "the invocation can't be kept")
 		return
 	}
-	r := g.received(c, &in, digest)
+	r := i.received(c, &in, digest)
 	if err != nil { // the sender gets the error as a result
-		g.endAsError(r, "the invocation is not valid: "+err.Error())
+		i.endAsError(r, "the invocation is not valid: "+err.Error())
 	}
-	g.keep(w, req, r)
+	i.keep(w, req, r)
 }
 
 // enter waits for a free slot among the invocations of a caller that are in memory. The body is
@@ -77,17 +82,17 @@ func (c *caller) unreachable(in *wire.Invocation) (int, string) {
 }
 
 // busy tells the runtime to retry after a number of seconds.
-func (g *Gateway) busy(w http.ResponseWriter, req *http.Request, after, why string) {
+func (i *intake) busy(w http.ResponseWriter, req *http.Request, after, why string) {
 	w.Header().Set("Retry-After", after)
-	g.decline(w, req, http.StatusServiceUnavailable, why)
+	i.decline(w, req, http.StatusServiceUnavailable, why)
 }
 
-func (g *Gateway) decline(w http.ResponseWriter, req *http.Request, code int, why string) {
-	g.refuse(req.Context(), "an invocation was not accepted", why, nil)
+func (i *intake) decline(w http.ResponseWriter, req *http.Request, code int, why string) {
+	i.refuse(req.Context(), "an invocation was not accepted", why, nil)
 	http.Error(w, why, code)
 }
 
-func (g *Gateway) received(c *caller, in *wire.Invocation, digest string) *record {
+func (i *intake) received(c *caller, in *wire.Invocation, digest string) *record {
 	r := &record{
 		Key:       callKey(c.Name, in.GroupID, in.ID),
 		Asker:     c.asker,
@@ -113,19 +118,19 @@ func (g *Gateway) received(c *caller, in *wire.Invocation, digest string) *recor
 
 // endAsError ends an invocation with an error. It is stored under a key of its own, so that the
 // call which has its id is not affected.
-func (g *Gateway) endAsError(r *record, text string) {
+func (i *intake) endAsError(r *record, text string) {
 	r.Key += "/" + r.Part.Digest
-	g.engine.Finish(r, durable.Ending{Why: whyFailed, Reason: text})
+	i.engine.Finish(r, durable.Ending{Why: whyFailed, Reason: text})
 }
 
 // keep stores a new call and acknowledges it.
-func (g *Gateway) keep(w http.ResponseWriter, req *http.Request, r *record) {
-	err := g.admit(req.Context(), r)
+func (i *intake) keep(w http.ResponseWriter, req *http.Request, r *record) {
+	err := i.admit(req.Context(), r)
 	switch {
 	case errors.Is(err, errFull):
-		g.busy(w, req, "10", "too many calls are open")
+		i.busy(w, req, "10", "too many calls are open")
 	case err != nil:
-		g.cfg.Log.ErrorContext(req.Context(), "an invocation could not be kept", "error", err)
+		i.cfg.Log.ErrorContext(req.Context(), "an invocation could not be kept", "error", err)
 		http.Error(w, "the invocation could not be kept", http.StatusServiceUnavailable)
 	default:
 		w.WriteHeader(http.StatusOK)
@@ -136,13 +141,13 @@ var errFull = errors.New("too many calls are open")
 
 // admit stores a call under its key. If the key is taken, a repetition of the same call posts
 // its result again, and a different call ends with an error.
-func (g *Gateway) admit(ctx context.Context, r *record) error {
+func (i *intake) admit(ctx context.Context, r *record) error {
 	for range maxChanges {
-		err := g.create(ctx, r)
+		err := i.create(ctx, r)
 		if !errors.Is(err, durable.ErrExists) && !errors.Is(err, errFull) {
 			return err
 		}
-		there, lost := g.engine.Get(ctx, r.Key)
+		there, lost := i.engine.Get(ctx, r.Key)
 		switch {
 		case errors.Is(lost, approval.ErrNotFound) && errors.Is(err, errFull):
 			return err
@@ -150,34 +155,34 @@ func (g *Gateway) admit(ctx context.Context, r *record) error {
 		case lost != nil:
 			return lost
 		case there.Part.Digest == r.Part.Digest:
-			return g.repost(ctx, r.Key)
+			return i.repost(ctx, r.Key)
 		default:
-			g.refuse(ctx, "an id was used for another call", "same ids, other content", there)
-			g.endAsError(r, "this id was used for another call of this thread")
+			i.refuse(ctx, "an id was used for another call", "same ids, other content", there)
+			i.endAsError(r, "this id was used for another call of this thread")
 		}
 	}
 
 	return durable.ErrBusy
 }
 
-func (g *Gateway) create(ctx context.Context, r *record) error {
-	if err := g.countFirst(ctx); err != nil {
+func (i *intake) create(ctx context.Context, r *record) error {
+	if err := i.countFirst(ctx); err != nil {
 		return err
 	}
-	if !g.limits.enter(r.Key) {
+	if !i.limits.enter(r.Key) {
 		return errFull
 	}
-	err := g.engine.Add(ctx, r)
+	err := i.engine.Add(ctx, r)
 	if err != nil {
-		g.limits.leave(r.Key)
+		i.limits.leave(r.Key)
 	}
 	return err
 }
 
 // repost posts the result of a call again, if it has one.
-func (g *Gateway) repost(ctx context.Context, key string) error {
+func (i *intake) repost(ctx context.Context, key string) error {
 	var left bool
-	_, changed, err := g.change(ctx, key, func(r *record) bool {
+	_, changed, err := i.change(ctx, key, func(r *record) bool {
 		if r.State != durable.Closed && !r.Part.Posted || len(r.Part.Result) == 0 {
 			return false
 		}
@@ -190,7 +195,46 @@ func (g *Gateway) repost(ctx context.Context, key string) error {
 		return true
 	})
 	if changed && left {
-		g.limits.reopen(key)
+		i.limits.reopen(key)
 	}
 	return err
+}
+
+// count counts open calls, which are the records without an expiry. They are not unsealed.
+func (i *intake) count(ctx context.Context) error {
+	callers, threads := map[string]int{}, map[string]int{}
+	err := i.engine.Each(ctx, "", func(r store.Record) {
+		if r.Expires.IsZero() {
+			caller, thread := keyParts(r.Key)
+			callers[caller]++
+			threads[thread]++
+		}
+	})
+	if err == nil {
+		i.limits.recount(callers, threads)
+	}
+	return err
+}
+
+// countFirst counts the calls of an earlier process before the first new one is opened, so that
+// a restart does not lift the limits.
+func (i *intake) countFirst(ctx context.Context) error {
+	i.limits.first.Lock()
+	defer i.limits.first.Unlock()
+	if i.limits.isCounted() {
+		return nil
+	}
+	return i.count(ctx)
+}
+
+// countAgain regularly recounts open calls. The longer a count takes, the longer it waits
+// before the next.
+func (i *intake) countAgain(ctx context.Context) {
+	for ctx.Err() == nil {
+		start := time.Now()
+		if err := i.count(ctx); err != nil && ctx.Err() == nil {
+			i.cfg.Log.ErrorContext(ctx, "open calls can't be counted", "error", err)
+		}
+		_ = wait.Pause(ctx, max(countEvery, 20*time.Since(start)))
+	}
 }

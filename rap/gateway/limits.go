@@ -1,11 +1,8 @@
 package gateway
 
 import (
-	"context"
 	"sync"
 	"time"
-
-	"github.com/assent-dev/assent/store"
 )
 
 // limits restricts the open calls and the rate of each caller. Each process counts for itself
@@ -96,33 +93,6 @@ func (l *limits) isCounted() bool {
 func keyParts(key string) (caller, thread string) {
 	const digest = 64 + 1
 	return key[:digest], key[:2*digest]
-}
-
-// countFirst counts the calls of an earlier process before the first new one is opened, so that
-// a restart does not lift the limits.
-func (g *Gateway) countFirst(ctx context.Context) error {
-	g.limits.first.Lock()
-	defer g.limits.first.Unlock()
-	if g.limits.isCounted() {
-		return nil
-	}
-	return g.count(ctx)
-}
-
-// count counts open calls, which are the records without an expiry. They are not unsealed.
-func (g *Gateway) count(ctx context.Context) error {
-	callers, threads := map[string]int{}, map[string]int{}
-	err := g.engine.Each(ctx, "", func(r store.Record) {
-		if r.Expires.IsZero() {
-			caller, thread := keyParts(r.Key)
-			callers[caller]++
-			threads[thread]++
-		}
-	})
-	if err == nil {
-		g.limits.recount(callers, threads)
-	}
-	return err
 }
 
 // reopen counts a call that is open again, regardless of the limits.

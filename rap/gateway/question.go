@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -23,13 +22,13 @@ const (
 
 // await adds the question of a call: what would run, and for how long it would be allowed. The
 // denial is last and the default. The question is posted once it is stored.
-func (g *Gateway) await(r *record, j *judgment) {
+func (d *decider) await(r *record, j *judgment) {
 	c := &r.Part
 	q := &question{Session: -1}
 	view := show(r, j)
-	within := lowerOf(g.cfg.Within, j.Require)
+	within := lowerOf(d.cfg.Within, j.Require)
 	choices := []string{"Allow once: " + c.Operation + " " + view.brief}
-	if uses, life := g.offer(j.Require); uses > 1 && !view.cut && !c.Stray {
+	if uses, life := d.offer(j.Require); uses > 1 && !view.cut && !c.Stray {
 		q.Session = len(choices)
 		q.Uses = uses
 		q.For = life
@@ -39,65 +38,36 @@ func (g *Gateway) await(r *record, j *judgment) {
 
 	choices = append(choices, "Deny")
 
-	prompt := view.prompt(g.cfg.Name, c.Operation) + "\nExpires in " + policy.FormatDuration(within) + "."
-	g.pose(r, q, within, &wire.Choice{Prompt: prompt, Choices: choices, Default: len(choices) - 1})
+	prompt := view.prompt(d.cfg.Name, c.Operation) + "\nExpires in " + policy.FormatDuration(within) + "."
+	d.pose(r, q, within, &wire.Choice{Prompt: prompt, Choices: choices, Default: len(choices) - 1})
 	r.Deadline = q.Until
 	r.Message = &durable.Attempt{}
 }
 
 // pose makes q the question of a call and creates the token for its answer.
-func (g *Gateway) pose(r *record, q *question, within time.Duration, message *wire.Choice) {
+func (d *decider) pose(r *record, q *question, within time.Duration, message *wire.Choice) {
 	c := &r.Part
 	token, alias := names.NewToken()
 	message.GroupID = c.Thread
 	message.ID = c.ID
 	message.CallID = c.CallID
-	message.ResponseURL = g.url + "/answer/" + token
+	message.ResponseURL = d.url + "/answer/" + token
 
 	q.Choices = len(message.Choices)
 	q.Body = message.Append(nil)
 	q.Within = within
-	q.Until = g.now().Add(within)
+	q.Until = d.now().Add(within)
 	c.Question = q
 	r.Alias = alias
 }
 
-// askedUser records in the ledger that the runtime's user is asked.
-func (g *Gateway) askedUser(ctx context.Context, r *record) {
-	q := r.Part.Question
-	facts := map[string]any{
-		"choices": q.Choices,
-		"relayed": q.Relayed,
-		"within":  q.Within.String(),
-	}
-	_ = g.record(ctx, "rap_user_asked", r, facts)
-}
-
 // offer returns the limits of the session grant that the user may give. uses is 0 if the rules
 // or the configuration permit none.
-func (g *Gateway) offer(r *policy.Require) (uses int, life time.Duration) {
-	if !g.cfg.Grants.Offer {
+func (d *decider) offer(r *policy.Require) (uses int, life time.Duration) {
+	if !d.cfg.Grants.Offer {
 		return 0, 0
 	}
-	return g.bounds(r)
-}
-
-// bounds returns the limits of session grants: those configured, or lower ones of the rules.
-func (g *Gateway) bounds(r *policy.Require) (uses int, life time.Duration) {
-	uses, life = g.cfg.Grants.Uses, g.cfg.Grants.For
-	if r == nil {
-		return uses, life
-	}
-	if r.Grants.Forbid {
-		return 0, 0
-	}
-	if r.Grants.MaxUses > 0 {
-		uses = min(uses, r.Grants.MaxUses)
-	}
-	if r.Grants.MaxAge > 0 {
-		life = min(life, r.Grants.MaxAge)
-	}
-	return uses, life
+	return d.bounds(r)
 }
 
 // lowerOf returns how long a question may stay open.

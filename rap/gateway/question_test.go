@@ -12,12 +12,13 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"pgregory.net/rapid"
+
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
-	"pgregory.net/rapid"
 )
 
 func TestShowsCalls(t *testing.T) {
@@ -137,7 +138,7 @@ func TestSessionNamesDiffer(t *testing.T) {
 }
 
 func TestBoundsWhatItOffers(t *testing.T) {
-	g := &Gateway{cfg: Config{Grants: SessionGrants{Offer: true, For: time.Hour, Uses: 10}}}
+	d := &decider{base: &base{cfg: Config{Grants: SessionGrants{Offer: true, For: time.Hour, Uses: 10}}}}
 	for name, tt := range map[string]struct {
 		r    *policy.Require
 		uses int
@@ -152,13 +153,13 @@ func TestBoundsWhatItOffers(t *testing.T) {
 		"longer":     {&policy.Require{Grants: policy.Grants{MaxAge: 9 * time.Hour}}, 10, time.Hour},
 		"in session": {&policy.Require{Grants: policy.Grants{Session: true}}, 10, time.Hour},
 	} {
-		if uses, life := g.offer(tt.r); uses != tt.uses || life != tt.life {
+		if uses, life := d.offer(tt.r); uses != tt.uses || life != tt.life {
 			t.Errorf("%s: %d, %s", name, uses, life)
 		}
 	}
 
-	g.cfg.Grants.Offer = false
-	if uses, life := g.offer(nil); uses != 0 || life != 0 {
+	d.cfg.Grants.Offer = false
+	if uses, life := d.offer(nil); uses != 0 || life != 0 {
 		t.Errorf("not offered: %d, %s", uses, life)
 	}
 }

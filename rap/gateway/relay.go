@@ -54,7 +54,7 @@ func (r *operationRun) ask(ctx context.Context, prompt string, choices []string,
 	if err != nil {
 		return 0, err
 	}
-	r.g.askedUser(ctx, asked)
+	r.runner.askedUser(ctx, asked)
 
 	r.clock.stop()
 	defer r.clock.start()
@@ -66,7 +66,7 @@ func (r *operationRun) ask(ctx context.Context, prompt string, choices []string,
 
 // pose stores the question, so that it can be posted.
 func (r *operationRun) pose(ctx context.Context, prompt string, choices []string, standard int) (*record, error) {
-	return r.g.engine.Change(ctx, r.key, func(c *record) error {
+	return r.runner.engine.Change(ctx, r.key, func(c *record) error {
 		switch {
 		case c.Part.Question != nil:
 			return rap.ErrAskedAlready
@@ -74,8 +74,8 @@ func (r *operationRun) pose(ctx context.Context, prompt string, choices []string
 			return durable.ErrOvertaken
 		}
 
-		r.g.pose(c, &question{Session: -1, Relayed: true}, r.g.cfg.Within, &wire.Choice{
-			Prompt:  r.g.relayedPrompt(c.Part.Operation, prompt),
+		r.runner.decider.pose(c, &question{Session: -1, Relayed: true}, r.runner.cfg.Within, &wire.Choice{
+			Prompt:  r.runner.decider.relayedPrompt(c.Part.Operation, prompt),
 			Choices: relayedLabels(choices),
 			Default: standard,
 		})
@@ -85,7 +85,7 @@ func (r *operationRun) pose(ctx context.Context, prompt string, choices []string
 
 // relayedPrompt returns the text of a relayed question: who asks, then the question, with
 // control characters escaped.
-func (g *Gateway) relayedPrompt(operation, prompt string) string {
+func (d *decider) relayedPrompt(operation, prompt string) string {
 	prompt, _ = cutText(prompt, maxMessage)
 	lines := strings.Split(strings.ReplaceAll(prompt, "\r\n", "\n"), "\n")
 	for i, line := range lines {
@@ -93,7 +93,7 @@ func (g *Gateway) relayedPrompt(operation, prompt string) string {
 	}
 	return fmt.Sprintf(
 		"%s asks, while %s runs:\n%s",
-		safetext.Line(g.cfg.Name),
+		safetext.Line(d.cfg.Name),
 		operation,
 		strings.Join(lines, "\n"),
 	)
@@ -109,9 +109,9 @@ func relayedLabels(labels []string) []string {
 }
 
 func (r *operationRun) post(ctx context.Context, asked *record) error {
-	c := r.g.caller(asked.Part.Caller)
+	c := r.runner.caller(asked.Part.Caller)
 	if err := c.peer.Deliver(ctx, asked.Part.Callback, asked.Part.Question.Body); err != nil {
-		r.g.refuse(ctx, "a question could not be posted", err, asked)
+		r.runner.refuse(ctx, "a question could not be posted", err, asked)
 		return &rap.PublicError{Text: "the question could not be put to the user"}
 	}
 	return nil
@@ -121,7 +121,7 @@ func (r *operationRun) post(ctx context.Context, asked *record) error {
 func (r *operationRun) wait(ctx context.Context) (int, error) {
 	var selected int
 	var failed error
-	_, err := r.g.engine.Watch(ctx, r.key, func(c *record) bool {
+	_, err := r.runner.engine.Watch(ctx, r.key, func(c *record) bool {
 		var known bool
 		selected, failed, known = r.answer(c.Part.Question)
 		return known
@@ -137,7 +137,7 @@ func (r *operationRun) answer(q *question) (selected int, failed error, known bo
 		return 0, &rap.PublicError{Text: "the answer to the question was not valid"}, true
 	case q != nil && q.Selected != nil:
 		return *q.Selected, nil, true
-	case q == nil || !r.g.now().Before(q.Until):
+	case q == nil || !r.runner.now().Before(q.Until):
 		return 0, &rap.PublicError{Text: "nobody answered the question in time"}, true
 	}
 

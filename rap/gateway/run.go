@@ -24,16 +24,24 @@ var (
 	errPanicked         = errors.New("the operation panicked")
 )
 
+// runner runs the operations of calls that may run.
+type runner struct {
+	*base
+	grants  *grantBook
+	decider *decider
+	sender  *sender
+}
+
 // begin claims the session grant that a run uses or makes, and names the run and its
 // subscription.
-func (g *Gateway) begin(ctx context.Context, r *record) (*durable.Ending, error) {
+func (n *runner) begin(ctx context.Context, r *record) (*durable.Ending, error) {
 	c := &r.Part
-	if how, err := g.takeGrant(ctx, r); how != nil || err != nil {
+	if how, err := n.takeGrant(ctx, r); how != nil || err != nil {
 		return how, err
 	}
 
 	c.Run = rand.Text()
-	feed := g.feed(c)
+	feed := n.sender.feed(c)
 	if feed == nil {
 		return nil, nil
 	}
@@ -43,15 +51,15 @@ func (g *Gateway) begin(ctx context.Context, r *record) (*durable.Ending, error)
 }
 
 // takeGrant makes sure that the session grant of a call is in force, or makes it.
-func (g *Gateway) takeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
+func (n *runner) takeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
 	switch {
 	case r.Part.Grant == "":
 		return nil, nil
 	case r.Part.Makes:
-		return g.makeGrant(ctx, r)
+		return n.grants.makeGrant(ctx, r)
 	}
 
-	ok, err := g.inForce(ctx, r.Part.Grant)
+	ok, err := n.grants.inForce(ctx, r.Part.Grant)
 	if err != nil || ok {
 		return nil, err
 	}
@@ -75,13 +83,13 @@ func jobOf(r *record) rap.Job {
 }
 
 // run runs the operation of a call.
-func (g *Gateway) run(ctx context.Context, r *record) durable.Result[call] {
-	out, err := g.perform(ctx, r)
+func (n *runner) run(ctx context.Context, r *record) durable.Result[call] {
+	out, err := n.perform(ctx, r)
 	if err != nil && errors.Is(context.Cause(ctx), durable.ErrShutdown) {
 		err = errors.Join(err, errStopped)
 	}
 	if err != nil {
-		out = g.failure(ctx, r, err)
+		out = n.failure(ctx, r, err)
 	}
 	return durable.Result[call]{Keep: func(r *record) {
 		if err != nil {
@@ -91,31 +99,31 @@ func (g *Gateway) run(ctx context.Context, r *record) durable.Result[call] {
 	}}
 }
 
-func (g *Gateway) perform(ctx context.Context, r *record) (rap.Outcome, error) {
+func (n *runner) perform(ctx context.Context, r *record) (rap.Outcome, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	if g.record(ctx, "rap_call_ran", r, map[string]any{"by": r.Part.By}) != nil {
+	if n.record(ctx, "rap_call_ran", r, map[string]any{"by": r.Part.By}) != nil {
 		return rap.Outcome{}, errUnrecorded
 	}
 
 	run := &operationRun{
-		g:     g,
-		key:   r.Key,
-		name:  r.Part.Run,
-		clock: newRunClock(g.cfg.RunWithin, stop),
+		runner: n,
+		key:    r.Key,
+		name:   r.Part.Run,
+		clock:  newRunClock(n.cfg.RunWithin, stop),
 	}
 	defer run.clock.stop()
 	job := jobOf(r)
 	job.Ask = run.ask
-	return run.call(ctx, g.ops[r.Part.Operation], job)
+	return run.call(ctx, n.ops[r.Part.Operation], job)
 }
 
 // operationRun is one run of an operation.
 type operationRun struct {
-	g     *Gateway
-	key   string // of the call
-	name  string // of the run
-	clock *runClock
+	runner *runner
+	key    string // of the call
+	name   string // of the run
+	clock  *runClock
 }
 
 // call runs the operation in a goroutine of its own, so that a panic or an operation that
@@ -147,7 +155,7 @@ func (r *operationRun) call(ctx context.Context, op *operation, job rap.Job) (ra
 			e.err = errors.Join(cause(ctx), e.err)
 		}
 		return e.out, e.err
-	case <-time.After(r.g.patience()):
+	case <-time.After(r.runner.patience()):
 		return rap.Outcome{}, errors.Join(cause(ctx), errTimedOut)
 	}
 }
@@ -162,13 +170,13 @@ func cause(ctx context.Context) error {
 }
 
 // patience returns how long an operation may take to stop.
-func (g *Gateway) patience() time.Duration { return min(runGrace/2, g.cfg.RunWithin) }
+func (n *runner) patience() time.Duration { return min(runGrace/2, n.cfg.RunWithin) }
 
 // failure returns the outcome for a failed operation. The runtime gets only the text of a
 // PublicError; the log gets the whole error.
-func (g *Gateway) failure(ctx context.Context, r *record, failed error) rap.Outcome {
+func (n *runner) failure(ctx context.Context, r *record, failed error) rap.Outcome {
 	operation := r.Part.Operation
-	g.cfg.Log.WarnContext(
+	n.cfg.Log.WarnContext(
 		ctx,
 		"an operation failed",
 		"call",
@@ -185,8 +193,8 @@ func (g *Gateway) failure(ctx context.Context, r *record, failed error) rap.Outc
 }
 
 // dropped ends the subscription of a run whose result was dropped.
-func (g *Gateway) dropped(ctx context.Context, r *record) {
-	if err := g.endFeed(ctx, &r.Part); err != nil {
-		g.refuse(ctx, "a subscription could not be ended", err, r)
+func (n *runner) dropped(ctx context.Context, r *record) {
+	if err := n.sender.endFeed(ctx, &r.Part); err != nil {
+		n.refuse(ctx, "a subscription could not be ended", err, r)
 	}
 }

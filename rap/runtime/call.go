@@ -95,9 +95,9 @@ const (
 )
 
 // keep returns when a closed call may be deleted.
-func (r *Runtime) keep(c *call) time.Time {
+func (d *dispatcher) keep(c *call) time.Time {
 	if c.Part.Live {
-		return r.now().Add(keepLive)
+		return d.now().Add(keepLive)
 	}
 
 	return c.EndedAt.Add(keepEnded)

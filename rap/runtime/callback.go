@@ -21,12 +21,21 @@ const (
 	keepWithin = 30 * time.Second // limit for storing it
 )
 
+// callbackHandler stores the messages that tools post: events, views, questions and results.
+type callbackHandler struct {
+	*base
+	listings  *listings
+	signIns   *signInKeeper
+	newEvents watchers      // notified with the key of a call that has new events
+	bodies    chan struct{} // like toolServer.bodies, for servers that are no longer registered
+}
+
 // ServeHTTP handles callbacks: POST {CallbackURL}/{token}. The token, which is looked up by its
 // hash, identifies one call of one tool server; the group and the id in the body must be that
 // call's. It responds 200 if the message is stored, now or before, 4xx if it can't be accepted,
 // and 5xx if the tool may send it again.
 func (r *Runtime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	err := r.callback(w, req)
+	err := r.handler.callback(w, req)
 	no, isRefusal := errors.AsType[*refusal](err)
 	switch {
 	case err == nil:
@@ -45,7 +54,7 @@ func (r *Runtime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	http.Error(w, http.StatusText(no.code), no.code) // no details: the sender may be anyone
 }
 
-func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
+func (h *callbackHandler) callback(w http.ResponseWriter, req *http.Request) error {
 	switch {
 	case req.Method != http.MethodPost:
 		return &refusal{http.StatusMethodNotAllowed, "not a POST"}
@@ -53,27 +62,27 @@ func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
 		return &refusal{http.StatusUnsupportedMediaType, "not application/json"}
 	}
 
-	c, err := r.callByToken(req.Context(), path.Base(req.URL.Path))
+	c, err := h.callByToken(req.Context(), path.Base(req.URL.Path))
 	if err != nil {
 		return err
 	}
-	leave, err := r.acquireSlot(req.Context(), c)
+	leave, err := h.acquireSlot(req.Context(), c)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	body, err := r.body(w, req)
+	body, err := h.body(w, req)
 	if err != nil {
-		return r.withCallName(c, err)
+		return h.withCallName(c, err)
 	}
 	m, err := wire.ParseCallback(body)
 	if err != nil {
-		return r.withCallName(c, &refusal{http.StatusBadRequest, plainError(err)})
+		return h.withCallName(c, &refusal{http.StatusBadRequest, plainError(err)})
 	}
 	// Store the whole message even if the client disconnects.
 	ctx, done := context.WithTimeout(context.WithoutCancel(req.Context()), keepWithin)
 	defer done()
-	return r.withCallName(c, r.take(ctx, c, m))
+	return h.withCallName(c, h.take(ctx, c, m))
 }
 
 // maxBodies limits the callbacks of one tool server in memory. More wait, without affecting
@@ -82,9 +91,9 @@ const maxBodies = 32
 
 // acquireSlot waits until fewer than maxBodies callbacks of the call's tool server are in
 // memory. The body is not read before.
-func (r *Runtime) acquireSlot(ctx context.Context, c *call) (release func(), err error) {
-	bodies := r.bodies
-	if s := r.servers[c.Part.Server]; s != nil {
+func (h *callbackHandler) acquireSlot(ctx context.Context, c *call) (release func(), err error) {
+	bodies := h.bodies
+	if s := h.servers[c.Part.Server]; s != nil {
 		bodies = s.bodies
 	}
 	t := time.NewTimer(readWithin)
@@ -100,7 +109,7 @@ func (r *Runtime) acquireSlot(ctx context.Context, c *call) (release func(), err
 }
 
 // withCallName adds the call's name to the reason of a refusal, for the log.
-func (r *Runtime) withCallName(c *call, err error) error {
+func (h *callbackHandler) withCallName(c *call, err error) error {
 	if no, ok := errors.AsType[*refusal](err); ok {
 		return &refusal{no.code, no.reason + " (call " + callName(c.Key) + ")"}
 	}
@@ -114,24 +123,24 @@ func isJSON(contentType string) bool {
 }
 
 // callByToken returns the call that a token belongs to.
-func (r *Runtime) callByToken(ctx context.Context, token string) (*call, error) {
-	c, err := r.engine.ByAlias(ctx, durable.Hash(token))
+func (h *callbackHandler) callByToken(ctx context.Context, token string) (*call, error) {
+	c, err := h.engine.ByAlias(ctx, durable.Hash(token))
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
 		return nil, &refusal{http.StatusNotFound, "no such callback URL"}
 	case err != nil:
 		return nil, err
-	case r.expired(c.Expires):
+	case h.expired(c.Expires):
 		return nil, &refusal{http.StatusNotFound, "the callback URL has expired"}
 	}
 
 	return c, nil
 }
 
-func (r *Runtime) body(w http.ResponseWriter, req *http.Request) ([]byte, error) {
+func (h *callbackHandler) body(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 	// If the server does not support deadlines, its own timeouts apply.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readWithin))
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, r.cfg.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, h.cfg.MaxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &refusal{http.StatusRequestEntityTooLarge, "the body is too long"}
 	}
@@ -142,7 +151,7 @@ func (r *Runtime) body(w http.ResponseWriter, req *http.Request) ([]byte, error)
 }
 
 // take handles a message. Messages of one thread are handled one at a time.
-func (r *Runtime) take(ctx context.Context, c *call, m wire.Callback) error {
+func (h *callbackHandler) take(ctx context.Context, c *call, m wire.Callback) error {
 	_, isView := m.(*wire.View) // a view has no id: the URL identifies the call
 	switch {
 	case m.Group() != c.Part.Wire.Group:
@@ -151,45 +160,45 @@ func (r *Runtime) take(ctx context.Context, c *call, m wire.Callback) error {
 		return &refusal{http.StatusNotFound, "the id is not this call's"}
 	}
 
-	unlock, err := r.threads.lock(ctx, names.ThreadOf(c.Key))
+	unlock, err := h.threads.lock(ctx, names.ThreadOf(c.Key))
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if c, err = r.engine.Get(ctx, c.Key); err != nil {
+	if c, err = h.engine.Get(ctx, c.Key); err != nil {
 		return err
 	}
 	switch {
 	case c.Part.Closed:
-		return r.takeLate(c, m)
+		return h.takeLate(c, m)
 	case !wasSent(c):
 		return &refusal{http.StatusNotFound, "the call has not left"}
 	}
 
-	return r.takeMessage(ctx, c, m)
+	return h.takeMessage(ctx, c, m)
 }
 
-func (r *Runtime) takeMessage(ctx context.Context, c *call, m wire.Callback) error {
+func (h *callbackHandler) takeMessage(ctx context.Context, c *call, m wire.Callback) error {
 	switch m := m.(type) {
 	case *wire.Result:
-		return r.takeResult(ctx, c, m)
+		return h.takeResult(ctx, c, m)
 	case *wire.Choice:
-		return r.takeChoice(ctx, c, m)
+		return h.takeChoice(ctx, c, m)
 	case *wire.OAuth:
-		return r.takeSignIn(ctx, c, m)
+		return h.signIns.takeSignIn(ctx, c, m)
 	case *wire.Event:
-		return r.takeEvent(ctx, c, m)
+		return h.takeEvent(ctx, c, m)
 	case *wire.View:
-		return r.takeView(ctx, c, m)
+		return h.takeView(ctx, c, m)
 	}
 
 	return &refusal{http.StatusBadRequest, "no known message"}
 }
 
 // takeLate responds to messages for a closed thread. A late result is not an error of the tool.
-func (r *Runtime) takeLate(c *call, m wire.Callback) error {
+func (h *callbackHandler) takeLate(c *call, m wire.Callback) error {
 	if _, ok := m.(*wire.Result); ok {
-		r.log.Info("a late result was discarded", "call", callName(c.Key))
+		h.log.Info("a late result was discarded", "call", callName(c.Key))
 		return nil
 	}
 
@@ -197,8 +206,8 @@ func (r *Runtime) takeLate(c *call, m wire.Callback) error {
 }
 
 // takeResult ends a call, once. Later results are accepted and discarded.
-func (r *Runtime) takeResult(ctx context.Context, c *call, m *wire.Result) error {
-	_, err := r.engine.Change(ctx, c.Key, func(c *call) error {
+func (h *callbackHandler) takeResult(ctx context.Context, c *call, m *wire.Result) error {
+	_, err := h.engine.Change(ctx, c.Key, func(c *call) error {
 		if c.Over() {
 			return durable.ErrUnchanged
 		}
@@ -207,12 +216,12 @@ func (r *Runtime) takeResult(ctx context.Context, c *call, m *wire.Result) error
 		c.Part.Told.Failed = failed(&outcome)
 		c.Part.Told.Subscription = m.Subscription
 		c.Part.Live = m.Subscription
-		r.engine.Finish(c, durable.Ending{})
+		h.engine.Finish(c, durable.Ending{})
 		return nil
 	})
 	if errors.Is(err, durable.ErrUnchanged) {
 		why := string(c.Part.Told.Why)
-		r.log.Info("a repeated or late result was discarded", "call", callName(c.Key), "ended", why)
+		h.log.Info("a repeated or late result was discarded", "call", callName(c.Key), "ended", why)
 		return nil
 	}
 

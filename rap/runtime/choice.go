@@ -22,28 +22,28 @@ const (
 )
 
 // takeChoice stores a question of a tool, so that people are asked.
-func (r *Runtime) takeChoice(ctx context.Context, c *call, m *wire.Choice) error {
-	if err := r.checkChoice(c, m); err != nil {
-		return r.refuseChoice(ctx, c, err)
+func (h *callbackHandler) takeChoice(ctx context.Context, c *call, m *wire.Choice) error {
+	if err := h.checkChoice(c, m); err != nil {
+		return h.refuseChoice(ctx, c, err)
 	}
-	now, err := r.engine.Change(ctx, c.Key, func(c *call) error { return r.addChoice(c, m) })
+	now, err := h.engine.Change(ctx, c.Key, func(c *call) error { return h.addChoice(c, m) })
 	switch {
 	case errors.Is(err, durable.ErrUnchanged): // a repetition of the question
 		return nil
 	case err != nil:
-		return r.refuseChoice(ctx, c, err)
+		return h.refuseChoice(ctx, c, err)
 	}
 
 	q := now.Part.Choice
-	r.note(ctx, "rap_choice_asked", now, map[string]any{"question": q.Number, "choices": len(q.Labels)})
+	h.note(ctx, "rap_choice_asked", now, map[string]any{"question": q.Number, "choices": len(q.Labels)})
 	return nil
 }
 
-func (r *Runtime) refuseChoice(ctx context.Context, c *call, err error) error {
+func (h *callbackHandler) refuseChoice(ctx context.Context, c *call, err error) error {
 	if _, ok := errors.AsType[*refusal](err); !ok {
 		return err
 	}
-	now, lost := r.engine.Change(ctx, c.Key, func(c *call) error {
+	now, lost := h.engine.Change(ctx, c.Key, func(c *call) error {
 		if c.Part.Refused >= maxRefused {
 			return durable.ErrUnchanged
 		}
@@ -51,7 +51,7 @@ func (r *Runtime) refuseChoice(ctx context.Context, c *call, err error) error {
 		return nil
 	})
 	if lost == nil {
-		r.note(ctx, "rap_choice_refused", now, nil)
+		h.note(ctx, "rap_choice_refused", now, nil)
 	}
 
 	return err
@@ -59,13 +59,13 @@ func (r *Runtime) refuseChoice(ctx context.Context, c *call, err error) error {
 
 // checkChoice checks the limits of a question, and that its response_url is on an origin of its
 // tool server.
-func (r *Runtime) checkChoice(c *call, m *wire.Choice) error {
-	s := r.servers[c.Part.Server]
+func (h *callbackHandler) checkChoice(c *call, m *wire.Choice) error {
+	s := h.servers[c.Part.Server]
 	switch {
 	case s == nil:
 		return &refusal{http.StatusNotFound, "its tool server is not registered any more"}
-	case len(m.Choices) > r.cfg.MaxChoices:
-		reason := fmt.Sprintf("%d choices, at most %d are shown", len(m.Choices), r.cfg.MaxChoices)
+	case len(m.Choices) > h.cfg.MaxChoices:
+		reason := fmt.Sprintf("%d choices, at most %d are shown", len(m.Choices), h.cfg.MaxChoices)
 		return &refusal{http.StatusBadRequest, reason}
 	}
 
@@ -79,7 +79,7 @@ func (r *Runtime) checkChoice(c *call, m *wire.Choice) error {
 // addChoice makes m the current question of a call, with a number of our own. It replaces a
 // question that is still open. After an answer it is refused, so that an answer is never used
 // for another question.
-func (r *Runtime) addChoice(c *call, m *wire.Choice) error {
+func (h *callbackHandler) addChoice(c *call, m *wire.Choice) error {
 	p := &c.Part
 	digest := choiceDigest(m)
 	switch {
@@ -101,13 +101,13 @@ func (r *Runtime) addChoice(c *call, m *wire.Choice) error {
 	p.Choice = &toolChoice{
 		Number:  p.Choices,
 		Digest:  digest,
-		Prompt:  r.shownPrompt(m.Prompt),
+		Prompt:  h.shownPrompt(m.Prompt),
 		Labels:  shownLabels(m.Choices),
 		Default: m.Default,
 		URL:     m.ResponseURL,
 		State:   choiceOpen,
 	}
-	c.AskQuestion(r.now().Add(r.cfg.ChoiceWithin))
+	c.AskQuestion(h.now().Add(h.cfg.ChoiceWithin))
 	return nil
 }
 
@@ -126,13 +126,13 @@ func choiceDigest(m *wire.Choice) string {
 }
 
 // shownPrompt escapes control and invisible characters, and shortens a text that is too long.
-func (r *Runtime) shownPrompt(text string) string {
-	head := firstBytes(text, r.cfg.MaxPrompt)
+func (h *callbackHandler) shownPrompt(text string) string {
+	head := firstBytes(text, h.cfg.MaxPrompt)
 	lines := strings.Split(strings.ReplaceAll(head, "\r\n", "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = diag.Printable(line)
 	}
-	return cut(strings.Join(lines, "\n"), r.cfg.MaxPrompt, len(text))
+	return cut(strings.Join(lines, "\n"), h.cfg.MaxPrompt, len(text))
 }
 
 func shownLabels(labels []string) []string {
@@ -164,7 +164,7 @@ func firstBytes(text string, most int) string {
 
 // answeredChoice applies the answer to a tool's question. The answer is stored before it is
 // posted. A question that ends without an answer ends the call, and nothing is posted.
-func (r *Runtime) answeredChoice(c *call, a hold.Answer) *durable.Ending {
+func (d *decider) answeredChoice(c *call, a hold.Answer) *durable.Ending {
 	q := c.Part.Choice
 	switch {
 	case a.State == hold.Chosen && a.Selected >= 0 && a.Selected < len(q.Labels):

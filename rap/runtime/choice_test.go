@@ -140,19 +140,19 @@ func TestWatchesAgain(t *testing.T) {
 }
 
 func TestShownTexts(t *testing.T) {
-	r := &Runtime{cfg: Config{MaxPrompt: 40}}
+	h := &callbackHandler{base: &base{cfg: Config{MaxPrompt: 40}}}
 	for text, want := range map[string]string{
 		"Write?\r\nReally?":       "Write?\nReally?",
 		"\x1b[31mYes\u202e\x00":   `\u{1b}[31mYes\u{202e}\u{0}`,
 		strings.Repeat("a", 41):   strings.Repeat("a", 40) + "… (cut: it has 41 bytes)",
 		strings.Repeat("\x1b", 8): strings.Repeat(`\u{1b}`, 6) + `\u{1… (cut: it has 8 bytes)`,
 	} {
-		if got := r.shownPrompt(text); got != want {
+		if got := h.shownPrompt(text); got != want {
 			t.Errorf("%q is shown as %q, want %q", text, got, want)
 		}
 	}
 
-	if got := r.shownPrompt(strings.Repeat("ü", 30)); !utf8.ValidString(got) || len(got) > 80 {
+	if got := h.shownPrompt(strings.Repeat("ü", 30)); !utf8.ValidString(got) || len(got) > 80 {
 		t.Errorf("shown: %q", got)
 	}
 	got := shownLabels([]string{"", "No\n", strings.Repeat("y", 5000)})

@@ -19,9 +19,16 @@ const (
 	destroysDont   = "Do not run"
 )
 
+// decider decides on calls by the rules, and asks people about the choices of tools.
+type decider struct {
+	*base
+	decided  bool // by the caller: the rules are not evaluated
+	toolsets toolsets
+}
+
 // planCall returns the call as the agent's file sees it, with the exact bytes that will be
 // sent. A tool's own hints are used only if they make the decision stricter.
-func (r *Runtime) planCall(c *call) *resolve.Call {
+func (d *decider) planCall(c *call) *resolve.Call {
 	p := &c.Part
 	out := &resolve.Call{
 		Kind:           resolve.Tool,
@@ -31,7 +38,7 @@ func (r *Runtime) planCall(c *call) *resolve.Call {
 		Session:        p.Thread,
 		ToolDefinition: p.Definition,
 	}
-	if s := r.servers[p.Server]; s != nil && s.MCPServer != "" {
+	if s := d.servers[p.Server]; s != nil && s.MCPServer != "" {
 		out.Kind = resolve.MCPTool
 		out.Server = s.MCPServer
 	}
@@ -42,8 +49,8 @@ func (r *Runtime) planCall(c *call) *resolve.Call {
 	return out
 }
 
-func (r *Runtime) verdict(ctx context.Context, c *call) (hold.Verdict, error) {
-	plan, err := r.cfg.Plan(ctx)
+func (d *decider) verdict(ctx context.Context, c *call) (hold.Verdict, error) {
+	plan, err := d.cfg.Plan(ctx)
 	if err != nil {
 		return hold.Verdict{}, fmt.Errorf("read the agent's rules: %w", err)
 	}
@@ -51,29 +58,29 @@ func (r *Runtime) verdict(ctx context.Context, c *call) (hold.Verdict, error) {
 		return hold.Verdict{}, errors.New("read the agent's rules: there are none")
 	}
 
-	call := r.planCall(c)
-	return hold.Verdict{Decision: plan.DecideAt(call, r.now()), Call: call, Context: c.Part.Context}, nil
+	call := d.planCall(c)
+	return hold.Verdict{Decision: plan.DecideAt(call, d.now()), Call: call, Context: c.Part.Context}, nil
 }
 
 // decide returns what has to happen before a call may be sent. It is called when the call
 // arrives, after people approved it, and before each attempt to send it.
-func (r *Runtime) decide(ctx context.Context, c *call) (durable.Ruling, error) {
-	if r.decided {
+func (d *decider) decide(ctx context.Context, c *call) (durable.Ruling, error) {
+	if d.decided {
 		return durable.Ruling{Do: durable.Proceed}, nil
 	}
 	if newlyApproved(c) && c.Approval.Edited {
-		if err := r.checkArguments(ctx, c); err != nil {
+		if err := d.checkArguments(ctx, c); err != nil {
 			reason := "not run: the arguments as they were approved are not valid: " + plainError(err)
 			return refusing(whyInvalid, reason), nil
 		}
 	}
 
-	v, err := r.verdict(ctx, c)
+	v, err := d.verdict(ctx, c)
 	if err != nil {
 		return durable.Ruling{}, err
 	}
 
-	return r.rule(c, v), nil
+	return d.rule(c, v), nil
 }
 
 // newlyApproved reports whether people approved the call and that approval was not used yet.
@@ -81,8 +88,8 @@ func newlyApproved(c *call) bool { return c.Approval != nil && !c.Approval.Taken
 
 // rule returns the ruling for a verdict of the agent's file. An approval is valid as long as
 // the rules require the same for the same call.
-func (r *Runtime) rule(c *call, v hold.Verdict) durable.Ruling {
-	s := r.servers[c.Part.Server]
+func (d *decider) rule(c *call, v hold.Verdict) durable.Ruling {
+	s := d.servers[c.Part.Server]
 	approved := newlyApproved(c) || c.Approval != nil && c.Approval.Binding == v.Binding
 	agreed := c.Approval != nil || c.Part.Agreed
 
@@ -92,15 +99,15 @@ func (r *Runtime) rule(c *call, v hold.Verdict) durable.Ruling {
 	case s == nil:
 		return refusing(whyNotReached, "the tool server is not registered any more")
 	case v.Outcome == resolve.Ask && !approved:
-		return r.asking(durable.Ruling{Do: durable.Approve, Verdict: v})
+		return d.asking(durable.Ruling{Do: durable.Approve, Verdict: v})
 	case v.Outcome == resolve.Allow && c.Part.Destroys && !s.TrustDestructive && !agreed:
-		c.Deadline = later(c.Deadline, r.now().Add(r.cfg.ChoiceWithin+time.Minute))
-		return r.asking(durable.Ruling{Do: durable.Question, Within: r.cfg.ChoiceWithin})
+		c.Deadline = later(c.Deadline, d.now().Add(d.cfg.ChoiceWithin+time.Minute))
+		return d.asking(durable.Ruling{Do: durable.Question, Within: d.cfg.ChoiceWithin})
 	}
 
 	if newlyApproved(c) {
 		c.Approval.Binding = v.Binding
-		c.Deadline = r.now().Add(r.cfg.CallWithin)
+		c.Deadline = d.now().Add(d.cfg.CallWithin)
 	}
 	return durable.Ruling{Do: durable.Proceed, Verdict: v}
 }
@@ -110,8 +117,8 @@ func refusing(why durable.Why, reason string) durable.Ruling {
 }
 
 // asking refuses the call if no approval service is configured.
-func (r *Runtime) asking(what durable.Ruling) durable.Ruling {
-	if r.cfg.People == nil {
+func (d *decider) asking(what durable.Ruling) durable.Ruling {
+	if d.cfg.People == nil {
 		return refusing(durable.Refused, "people would have to approve it, and nobody can be asked")
 	}
 
@@ -136,8 +143,8 @@ func later(a, b time.Time) time.Time {
 
 // checkArguments checks arguments that an approver edited against the tool's schema, as
 // discovered for the session.
-func (r *Runtime) checkArguments(ctx context.Context, c *call) error {
-	tool, err := r.offered(ctx, r.session(c), c.Part.Operation)
+func (d *decider) checkArguments(ctx context.Context, c *call) error {
+	tool, err := d.offered(ctx, d.session(c), c.Part.Operation)
 	if err != nil {
 		return err
 	}
@@ -150,9 +157,9 @@ func (r *Runtime) checkArguments(ctx context.Context, c *call) error {
 
 // question returns the question for people: whether a destructive tool may run if the call was
 // not sent, and otherwise the question of the tool.
-func (r *Runtime) question(c *call) hold.Question {
-	q := hold.Question{Call: r.planCall(c), Server: c.Part.Server, Context: c.Part.Context}
-	if s := r.servers[c.Part.Server]; s != nil {
+func (d *decider) question(c *call) hold.Question {
+	q := hold.Question{Call: d.planCall(c), Server: c.Part.Server, Context: c.Part.Context}
+	if s := d.servers[c.Part.Server]; s != nil {
 		q.Groups = s.Groups
 	}
 
@@ -170,19 +177,19 @@ func (r *Runtime) question(c *call) hold.Question {
 }
 
 // answered applies the answer to that question.
-func (r *Runtime) answered(c *call, a hold.Answer) *durable.Ending {
+func (d *decider) answered(c *call, a hold.Answer) *durable.Ending {
 	if c.State == durable.Asking {
-		return r.answeredOwn(c, a)
+		return d.answeredOwn(c, a)
 	}
 
-	return r.answeredChoice(c, a)
+	return d.answeredChoice(c, a)
 }
 
-func (r *Runtime) answeredOwn(c *call, a hold.Answer) *durable.Ending {
+func (d *decider) answeredOwn(c *call, a hold.Answer) *durable.Ending {
 	switch {
 	case a.State == hold.Chosen && a.Selected == 0:
 		c.Part.Agreed = true
-		c.Deadline = r.now().Add(r.cfg.CallWithin)
+		c.Deadline = d.now().Add(d.cfg.CallWithin)
 		return nil
 	case a.State == hold.Chosen || a.State == hold.Dismissed:
 		return &durable.Ending{Why: durable.Refused, Reason: "a person said not to run it"}
@@ -197,4 +204,34 @@ func withReason(text, reason string) string {
 	}
 
 	return text + ": " + reason
+}
+
+// choose finds the tool of a call. If the call is invalid, it returns the reason.
+func (d *decider) choose(ctx context.Context, c *call) (invalid string, err error) {
+	tool, err := d.offered(ctx, d.session(c), c.Part.Operation)
+	if errors.Is(err, errUnknown) {
+		return plainError(err), nil
+	}
+	if err != nil {
+		return "", err
+	}
+
+	c.Part.Server = tool.Server
+	c.Part.Endpoint = tool.endpoint
+	c.Part.Definition = tool.Digest()
+	c.Part.Destroys = hinted(tool.Annotations.Destructive)
+	if err := tool.CheckArguments(c.Arguments); err != nil {
+		return "the arguments are not valid: " + plainError(err), nil
+	}
+
+	return "", nil
+}
+
+// begin starts the time limit for a result at the first attempt.
+func (d *decider) begin(_ context.Context, c *call) (*durable.Ending, error) {
+	if !wasSent(c) {
+		c.Deadline = d.now().Add(d.cfg.CallWithin)
+	}
+
+	return nil, nil
 }

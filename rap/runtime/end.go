@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/assent-dev/assent/internal/durable"
-	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -17,24 +16,6 @@ const (
 	whyNotPut      durable.Why = "not_put" // the tool's question was not asked
 	whyClosed      durable.Why = "closed"
 )
-
-// writeEnding stores how a call ended. An answer that was not delivered is not posted any more.
-func (r *Runtime) writeEnding(c *call, how durable.Ending) {
-	p := &c.Part
-	if p.Choice != nil && p.Choice.State != choiceDelivered {
-		p.Choice.State = choiceFailed
-	}
-	p.Told.SignIn, p.Told.SignInHost = "", ""
-	if how.Why == durable.Returned { // the tool's own result is stored
-		return
-	}
-
-	why, text := describeEnding(c, how)
-	p.Told.Outcome = &rap.Outcome{Text: "Error: " + text}
-	p.Told.Why = why
-	p.Told.Failed = true
-	p.tell = toldOf(c, how.Why)
-}
 
 // toldOf reports whether the tool servers are notified of an end now. Cancel notifies them
 // itself, once no request for the call is in progress. For a closed thread the notice of its
@@ -109,27 +90,27 @@ func wordsOfApproval(how durable.Ending) string {
 
 // moved is called after each change of state. When a call ends, it records that in the ledger
 // and notifies the tool servers.
-func (r *Runtime) moved(ctx context.Context, was durable.State, c *call) {
+func (d *dispatcher) moved(ctx context.Context, was durable.State, c *call) {
 	if !c.Over() || was == durable.Ended || was == durable.Closed {
 		return
 	}
-	r.noteEnd(ctx, c)
-	r.updateListing(ctx, c)
-	r.endSignIn(ctx, c)
+	d.noteEnd(ctx, c)
+	d.listings.updateListing(ctx, c)
+	d.signIns.endSignIn(ctx, c)
 	if c.Part.tell {
-		r.tellCancelled(c)
+		d.tellCancelled(c)
 	}
 }
 
 // noteEnd records how a call ended.
-func (r *Runtime) noteEnd(ctx context.Context, c *call) {
+func (d *dispatcher) noteEnd(ctx context.Context, c *call) {
 	event := "rap_result"
 	switch c.Part.Told.Why {
 	case WhyInterrupted, WhyClosed:
 		event = "rap_cancelled"
 	}
 
-	r.note(ctx, event, c, map[string]any{"failed": c.Part.Told.Failed, "why": string(c.Part.Told.Why)})
+	d.note(ctx, event, c, map[string]any{"failed": c.Part.Told.Failed, "why": string(c.Part.Told.Why)})
 }
 
 // withdrawReason returns the reason for people if a request is withdrawn.
@@ -146,8 +127,8 @@ func withdrawReason(c *call) string {
 	return "the call has ended"
 }
 
-func (r *Runtime) tellCancelled(c *call) {
-	r.tell(
+func (d *dispatcher) tellCancelled(c *call) {
+	d.tell(
 		"/cancel_tool_call",
 		wire.CancelCall{ThreadID: c.Part.Wire.Group, ToolCallID: c.Part.Wire.ID}.Append(nil),
 	)

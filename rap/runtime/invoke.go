@@ -94,17 +94,17 @@ func (t *Threads) newCall(ctx context.Context, in *Invocation) (*call, error) {
 			Token:     token,
 		},
 	}
-	c.Part.Listed = r.listingKey(ctx, c)
+	c.Part.Listed = r.listings.listingKey(ctx, c)
 	closed, err := r.isClosed(ctx, names.ThreadOf(c.Key))
 	if err != nil {
 		return nil, err
 	}
 	if closed {
-		r.close(c)
+		r.dispatcher.close(c)
 		return c, nil
 	}
 
-	invalid, err := r.choose(ctx, c)
+	invalid, err := r.decider.choose(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -114,27 +114,6 @@ func (t *Threads) newCall(ctx context.Context, in *Invocation) (*call, error) {
 	}
 
 	return c, r.engine.Decide(ctx, c) // it is decided on again right before it is sent
-}
-
-// choose finds the tool of a call. If the call is invalid, it returns the reason.
-func (r *Runtime) choose(ctx context.Context, c *call) (invalid string, err error) {
-	tool, err := r.offered(ctx, r.session(c), c.Part.Operation)
-	if errors.Is(err, errUnknown) {
-		return plainError(err), nil
-	}
-	if err != nil {
-		return "", err
-	}
-
-	c.Part.Server = tool.Server
-	c.Part.Endpoint = tool.endpoint
-	c.Part.Definition = tool.Digest()
-	c.Part.Destroys = hinted(tool.Annotations.Destructive)
-	if err := tool.CheckArguments(c.Arguments); err != nil {
-		return "the arguments are not valid: " + plainError(err), nil
-	}
-
-	return "", nil
 }
 
 // begin stores a new call.
@@ -152,9 +131,9 @@ func (t *Threads) begin(ctx context.Context, c *call, in *Invocation) (Call, err
 	if err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
-	r.updateListing(ctx, c)
+	r.listings.updateListing(ctx, c)
 	if c.Over() {
-		r.noteEnd(ctx, c)
+		r.dispatcher.noteEnd(ctx, c)
 		return publicCall(c), nil
 	}
 
@@ -164,7 +143,7 @@ func (t *Threads) begin(ctx context.Context, c *call, in *Invocation) (Call, err
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
 	if closed {
-		if err := r.closeCall(ctx, c.Key); err != nil && !errors.Is(err, durable.ErrUnchanged) {
+		if err := r.dispatcher.closeCall(ctx, c.Key); err != nil && !errors.Is(err, durable.ErrUnchanged) {
 			return Call{}, fmt.Errorf("invoke: %w", err)
 		}
 		return t.Call(ctx, c.Part.Thread, c.Part.ID)
@@ -183,7 +162,7 @@ func (t *Threads) kept(ctx context.Context, thread, id string) (*call, error) {
 		return nil, err
 	}
 
-	if may, err := t.r.mayRead(ctx, c, reader{asker: t.who}); err != nil || !may {
+	if may, err := t.r.listings.mayRead(ctx, c, reader{asker: t.who}); err != nil || !may {
 		return nil, cmp.Or(err, ErrNoCall)
 	}
 

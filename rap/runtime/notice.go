@@ -18,19 +18,19 @@ import (
 const maxNotices = 256
 
 // tell sends a notice to every server, once each, in the background.
-func (r *Runtime) tell(path string, body []byte) {
-	for _, s := range r.servers {
+func (d *dispatcher) tell(path string, body []byte) {
+	for _, s := range d.servers {
 		select {
-		case r.notices <- struct{}{}:
+		case d.notices <- struct{}{}:
 		default:
-			r.log.Warn("a notice was dropped: too many are on their way", "server", s.Name)
+			d.log.Warn("a notice was dropped: too many are on their way", "server", s.Name)
 			continue
 		}
 
 		go func() {
-			defer func() { <-r.notices }()
+			defer func() { <-d.notices }()
 			if err := s.peer.Post(context.Background(), s.base+path, body); err != nil {
-				r.log.Info(
+				d.log.Info(
 					"a notice did not arrive; it is not repeated",
 					"server",
 					s.Name,
@@ -52,17 +52,17 @@ func (t *Threads) Cancel(ctx context.Context, thread, id, reason string) error {
 		return err
 	}
 
-	return t.r.cancel(ctx, t.r.names.Call(t.who, thread, id), reason)
+	return t.r.dispatcher.cancel(ctx, t.r.names.Call(t.who, thread, id), reason)
 }
 
-func (r *Runtime) cancel(ctx context.Context, key, reason string) error {
-	c, err := r.engine.Change(ctx, key, func(c *call) error {
+func (d *dispatcher) cancel(ctx context.Context, key, reason string) error {
+	c, err := d.engine.Change(ctx, key, func(c *call) error {
 		switch {
 		case !c.Over():
-			r.engine.Finish(c, durable.Ending{Why: durable.Interrupted, Reason: reason})
+			d.engine.Finish(c, durable.Ending{Why: durable.Interrupted, Reason: reason})
 		case c.Part.Live:
 			c.Part.Live = false
-			c.EndedAt = r.now()
+			c.EndedAt = d.now()
 		default:
 			return ErrDone
 		}
@@ -76,9 +76,9 @@ func (r *Runtime) cancel(ctx context.Context, key, reason string) error {
 		return err
 	}
 
-	r.engine.Halt(ctx, key) // a request that was not sent by now is never sent
-	r.updateListing(ctx, c)
-	r.tellCancelled(c)
+	d.engine.Halt(ctx, key) // a request that was not sent by now is never sent
+	d.listings.updateListing(ctx, c)
+	d.tellCancelled(c)
 	return nil
 }
 
@@ -94,21 +94,21 @@ func (t *Threads) CloseThread(ctx context.Context, thread string) error {
 
 	prefix := place + "/"
 	err = errors.Join(
-		r.closeCalls(ctx, prefix),
+		r.dispatcher.closeCalls(ctx, prefix),
 		removeAll(ctx, r.events, prefix),
 		removeAll(ctx, r.views, prefix),
 	)
 	if !before { // only now, so that further messages of a server about its calls count as late
-		r.tell("/close_thread", wire.CloseThread{ThreadID: r.names.Group(t.who, thread)}.Append(nil))
+		r.dispatcher.tell("/close_thread", wire.CloseThread{ThreadID: r.names.Group(t.who, thread)}.Append(nil))
 	}
 	return err
 }
 
 // closeCalls closes the calls whose keys begin with prefix. It ignores deleted ones.
-func (r *Runtime) closeCalls(ctx context.Context, prefix string) error {
+func (d *dispatcher) closeCalls(ctx context.Context, prefix string) error {
 	var failed error
-	err := r.engine.Each(ctx, prefix, func(record store.Record) {
-		err := r.closeCall(ctx, record.Key)
+	err := d.engine.Each(ctx, prefix, func(record store.Record) {
+		err := d.closeCall(ctx, record.Key)
 		if !errors.Is(err, durable.ErrUnchanged) && !errors.Is(err, approval.ErrNotFound) {
 			failed = errors.Join(failed, err)
 		}
@@ -117,27 +117,27 @@ func (r *Runtime) closeCalls(ctx context.Context, prefix string) error {
 	return errors.Join(failed, err)
 }
 
-func (r *Runtime) closeCall(ctx context.Context, key string) error {
-	c, err := r.engine.Change(ctx, key, func(c *call) error {
+func (d *dispatcher) closeCall(ctx context.Context, key string) error {
+	c, err := d.engine.Change(ctx, key, func(c *call) error {
 		if c.Part.Closed {
 			return durable.ErrUnchanged
 		}
-		r.close(c)
+		d.close(c)
 		return nil
 	})
 	if err == nil {
-		r.engine.Halt(ctx, key)
-		r.updateListing(ctx, c)
+		d.engine.Halt(ctx, key)
+		d.listings.updateListing(ctx, c)
 	}
 
 	return err
 }
 
 // close ends a call because its thread was closed.
-func (r *Runtime) close(c *call) {
-	r.engine.Finish(c, durable.Ending{Why: whyClosed, Reason: "the thread was closed"})
+func (d *dispatcher) close(c *call) {
+	d.engine.Finish(c, durable.Ending{Why: whyClosed, Reason: "the thread was closed"})
 	if c.Part.Live {
-		c.EndedAt = r.now()
+		c.EndedAt = d.now()
 	}
 	c.Part.Closed = true
 	c.Part.Live = false

@@ -67,34 +67,12 @@ type Server struct {
 
 // Runtime calls tools for one agent. Use As to make calls on behalf of an asker.
 type Runtime struct {
-	cfg       Config
-	decided   bool // by the caller: the rules are not evaluated
-	names     names.Namer
-	log       *slog.Logger
-	callbacks string                 // CallbackURL without trailing slashes
-	servers   map[string]*toolServer // by name
-
-	engine *durable.Engine[part]
-	known  *durable.Vault[thread]
-	events *durable.Vault[keptNews]
-	views  *durable.Vault[keptView]
-	users  *durable.Vault[listed]
-
-	signIns *durable.Vault[keptSignIn]
-
-	toolsets  toolsets
-	threads   locks
-	notices   chan struct{}
-	newEvents watchers      // notified with the key of a call that has new events
-	bodies    chan struct{} // like toolServer.bodies, for servers that are no longer registered
-}
-
-// toolServer is a registered server with its HTTP client.
-type toolServer struct {
-	Server
-	peer   *peer.Peer
-	base   string
-	bodies chan struct{} // one slot per callback in memory
+	*base
+	listings   *listings
+	signIns    *signInKeeper
+	decider    *decider
+	dispatcher *dispatcher
+	handler    *callbackHandler
 }
 
 // New returns a runtime, or an error if the configuration is invalid.
@@ -112,16 +90,30 @@ func open(cfg Config, decided bool) (*Runtime, error) {
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
 
-	r := &Runtime{
+	b := &base{
 		cfg:       cfg,
-		decided:   decided,
 		log:       cfg.Log,
 		callbacks: strings.TrimRight(cfg.CallbackURL, "/"),
 		servers:   map[string]*toolServer{},
-		toolsets:  toolsets{of: map[string]*session{}},
 		threads:   locks{held: map[string]*oneLock{}},
-		notices:   make(chan struct{}, maxNotices),
-		bodies:    make(chan struct{}, maxBodies),
+	}
+	r := &Runtime{
+		base:     b,
+		listings: &listings{base: b},
+		signIns:  &signInKeeper{base: b},
+		decider:  &decider{base: b, decided: decided, toolsets: toolsets{of: map[string]*session{}}},
+	}
+	r.dispatcher = &dispatcher{
+		base:     b,
+		listings: r.listings,
+		signIns:  r.signIns,
+		notices:  make(chan struct{}, maxNotices),
+	}
+	r.handler = &callbackHandler{
+		base:     b,
+		listings: r.listings,
+		signIns:  r.signIns,
+		bodies:   make(chan struct{}, maxBodies),
 	}
 	for _, s := range cfg.Servers {
 		if err := r.register(s); err != nil {
@@ -169,24 +161,6 @@ func orElse[T int | int64 | time.Duration](n, other T) T {
 	return n
 }
 
-func (r *Runtime) register(s Server) error {
-	switch {
-	case s.Name == "":
-		return errors.New("its name is missing")
-	case r.servers[s.Name] != nil:
-		return errors.New("the name is used twice")
-	case s.Peer.URL == "":
-		return errors.New("its URL is missing")
-	}
-
-	p, err := peer.New(s.Peer)
-	if err != nil {
-		return err
-	}
-	r.servers[s.Name] = &toolServer{s, p, strings.TrimRight(s.Peer.URL, "/"), make(chan struct{}, maxBodies)}
-	return nil
-}
-
 // openRecords opens the engine's calls and the vaults of threads, events, views, listings and
 // sign-ins.
 func (r *Runtime) openRecords() error {
@@ -198,8 +172,8 @@ func (r *Runtime) openRecords() error {
 	r.known, errs[2] = durable.NewVault[thread](sealing, "threads")
 	r.events, errs[3] = durable.NewVault[keptNews](sealing, "events")
 	r.views, errs[4] = durable.NewVault[keptView](sealing, "views")
-	r.users, errs[5] = durable.NewVault[listed](sealing, "users")
-	r.signIns, errs[6] = durable.NewVault[keptSignIn](sealing, "sign_ins")
+	r.listings.users, errs[5] = durable.NewVault[listed](sealing, "users")
+	r.signIns.vault, errs[6] = durable.NewVault[keptSignIn](sealing, "sign_ins")
 
 	return cmp.Or(errs[:]...)
 }
@@ -223,16 +197,16 @@ func (r *Runtime) newEngine(sealing durable.Sealing) (*durable.Engine[part], err
 	}
 
 	return durable.New(cfg, durable.Transport[part]{
-		Decide:         r.decide,
-		Begin:          r.begin,
-		Run:            r.send,
-		Send:           r.post,
+		Decide:         r.decider.decide,
+		Begin:          r.decider.begin,
+		Run:            r.dispatcher.send,
+		Send:           r.dispatcher.post,
 		End:            r.writeEnding,
-		Question:       r.question,
-		Answered:       r.answered,
+		Question:       r.decider.question,
+		Answered:       r.decider.answered,
 		Lease:          r.lease,
-		Keep:           r.keep,
-		Moved:          r.moved,
+		Keep:           r.dispatcher.keep,
+		Moved:          r.dispatcher.moved,
 		WithdrawReason: withdrawReason,
 	})
 }
@@ -246,13 +220,11 @@ func (r *Runtime) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	if r.cfg.Person != nil {
-		beside.Go(func() { r.tidy(ctx) })
+		beside.Go(func() { r.signIns.tidy(ctx) })
 	}
 
 	return cmp.Or(r.engine.Run(ctx), ctx.Err())
 }
-
-func (r *Runtime) now() time.Time { return r.cfg.Now() }
 
 // Threads are the threads of one asker, with their calls, events and views. Threads of other
 // askers are not accessible.

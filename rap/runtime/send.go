@@ -11,22 +11,21 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// begin starts the time limit for a result at the first attempt.
-func (r *Runtime) begin(_ context.Context, c *call) (*durable.Ending, error) {
-	if !wasSent(c) {
-		c.Deadline = r.now().Add(r.cfg.CallWithin)
-	}
-
-	return nil, nil
+// dispatcher sends invocations, answers and notices to tools, and ends calls.
+type dispatcher struct {
+	*base
+	listings *listings
+	signIns  *signInKeeper
+	notices  chan struct{}
 }
 
 // send makes an attempt to send the invocation. The attempt was stored before. If the process
 // dies meanwhile, the invocation may have arrived, so it is not sent again: the call stays
 // pending.
-func (r *Runtime) send(ctx context.Context, c *call) durable.Result[part] {
+func (d *dispatcher) send(ctx context.Context, c *call) durable.Result[part] {
 	attempt := c.Run.Tries
-	if err := r.record(ctx, "rap_invoked", c, map[string]any{"attempt": attempt}); err != nil {
-		r.log.Warn("a call waits: "+plainError(err), "call", callName(c.Key))
+	if err := d.record(ctx, "rap_invoked", c, map[string]any{"attempt": attempt}); err != nil {
+		d.log.Warn("a call waits: "+plainError(err), "call", callName(c.Key))
 		return durable.Result[part]{
 			After: durable.NotBegun,
 			Pause: pause(1),
@@ -34,8 +33,8 @@ func (r *Runtime) send(ctx context.Context, c *call) durable.Result[part] {
 		}
 	}
 
-	s := r.servers[c.Part.Server]
-	err := s.peer.Post(ctx, c.Part.Endpoint, r.invocation(c))
+	s := d.servers[c.Part.Server]
+	err := s.peer.Post(ctx, c.Part.Endpoint, d.invocation(c))
 	wait, more := s.peer.Pause(attempt)
 	switch {
 	case err == nil || ctx.Err() != nil: // an interrupted request may have arrived
@@ -46,7 +45,7 @@ func (r *Runtime) send(ctx context.Context, c *call) durable.Result[part] {
 		return notSent(whyNotReached, err)
 	}
 
-	r.log.Warn(
+	d.log.Warn(
 		"an attempt failed; it is made again",
 		"call",
 		callName(c.Key),
@@ -64,7 +63,7 @@ func notSent(why durable.Why, err error) durable.Result[part] {
 	return durable.Result[part]{Ending: durable.Ending{Why: why, Reason: reason}}
 }
 
-func (r *Runtime) invocation(c *call) []byte {
+func (d *dispatcher) invocation(c *call) []byte {
 	p := &c.Part
 
 	return (&wire.Invocation{
@@ -72,14 +71,14 @@ func (r *Runtime) invocation(c *call) []byte {
 		Arguments:   c.Args(),
 		ID:          p.Wire.ID,
 		CallID:      p.CallID,
-		CallbackURL: r.callbackURL(p.Token),
+		CallbackURL: d.callbackURL(p.Token),
 		GroupID:     p.Wire.Group,
 		Ancestors:   p.Wire.Ancestors,
 		UserID:      p.User,
 	}).Append(nil)
 }
 
-func (r *Runtime) callbackURL(token string) string { return r.callbacks + "/" + token }
+func (d *dispatcher) callbackURL(token string) string { return d.callbacks + "/" + token }
 
 // again reports whether another attempt can help. Any 4xx is final here, including 429.
 func again(err error) bool {
@@ -92,15 +91,15 @@ func again(err error) bool {
 
 // post makes an attempt to post the answer to a tool's question: the same bytes to the same URL
 // each time.
-func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
-	r.endSignIn(ctx, c)
+func (d *dispatcher) post(ctx context.Context, c *call) durable.Sent[part] {
+	d.signIns.endSignIn(ctx, c)
 	attempt := c.Message.Tries
-	s := r.servers[c.Part.Server]
+	s := d.servers[c.Part.Server]
 	if s == nil {
-		return r.undelivered(c, errors.New("its tool server is not registered any more"))
+		return d.undelivered(c, errors.New("its tool server is not registered any more"))
 	}
 	if _, more := s.peer.Pause(attempt - 1); attempt > 1 && !more { // the process died in the last attempt
-		return r.undelivered(c, errors.New("the attempts are spent"))
+		return d.undelivered(c, errors.New("the attempts are spent"))
 	}
 
 	q := c.Part.Choice
@@ -110,8 +109,8 @@ func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
 		"attempt":     attempt,
 		"answered_by": q.By,
 	}
-	if err := r.record(ctx, "rap_choice_answered", c, facts); err != nil {
-		r.log.Warn("an answer waits: "+plainError(err), "call", callName(c.Key))
+	if err := d.record(ctx, "rap_choice_answered", c, facts); err != nil {
+		d.log.Warn("an answer waits: "+plainError(err), "call", callName(c.Key))
 		return durable.Sent[part]{
 			Retry: true,
 			Pause: pause(1),
@@ -123,34 +122,24 @@ func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
 	wait, more := s.peer.Pause(attempt)
 	switch {
 	case err == nil:
-		r.note(ctx, "rap_choice_delivered", c, map[string]any{"question": q.Number, "answered_by": q.By})
+		d.note(ctx, "rap_choice_delivered", c, map[string]any{"question": q.Number, "answered_by": q.By})
 		return durable.Sent[part]{Keep: func(c *call) { c.Part.Choice.State = choiceDelivered }}
 	case more && again(err):
 		return durable.Sent[part]{Retry: true, Pause: wait}
 	}
 
-	return r.undelivered(c, err)
+	return d.undelivered(c, err)
 }
 
 // undelivered gives up an answer. The call stays pending until its result or its deadline, and
 // is not sent again.
-func (r *Runtime) undelivered(c *call, cause error) durable.Sent[part] {
-	r.log.Warn("an answer could not be delivered", "call", callName(c.Key), "error", plainError(cause))
+func (d *dispatcher) undelivered(c *call, cause error) durable.Sent[part] {
+	d.log.Warn("an answer could not be delivered", "call", callName(c.Key), "error", plainError(cause))
 
 	return durable.Sent[part]{Keep: func(c *call) {
 		c.Part.Choice.State = choiceFailed
 		c.Part.Told.Trouble = "the answer could not be delivered to the tool: " + plainError(cause)
 	}}
-}
-
-// lease returns the time limit for a request to a call's server.
-func (r *Runtime) lease(c *call) time.Duration {
-	const most, spare = 10 * time.Second, 15 * time.Second
-	if s := r.servers[c.Part.Server]; s != nil && s.Peer.Timeout > 0 {
-		return s.Peer.Timeout + spare
-	}
-
-	return most + spare
 }
 
 // pause returns how long to wait after a number of failures in a row of the approval service,

@@ -149,9 +149,9 @@ func TestToolsOfASession(t *testing.T) {
 		t.Errorf("fetched %d times", n)
 	}
 	for n := range 2 * maxSessions {
-		w.r.toolsets.claim(fmt.Sprint(n), w.now(), func(*session) {})
+		w.r.decider.toolsets.claim(fmt.Sprint(n), w.now(), func(*session) {})
 	}
-	if n := len(w.r.toolsets.of); n != maxSessions {
+	if n := len(w.r.decider.toolsets.of); n != maxSessions {
 		t.Errorf("%d sessions are kept", n)
 	}
 }

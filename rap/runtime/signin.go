@@ -40,30 +40,36 @@ type keptSignIn struct {
 	Told  string    `json:"told,omitempty"` // digest of the link that was recorded in the ledger
 }
 
+// signInKeeper keeps the links by which users have to sign in to tools.
+type signInKeeper struct {
+	*base
+	vault *durable.Vault[keptSignIn]
+}
+
 // takeSignIn stores the link by which the user has to sign in. The call stays pending. The tool
 // gets 200 only after the ledger has the event, so that a lost event is sent again.
-func (r *Runtime) takeSignIn(ctx context.Context, c *call, m *wire.OAuth) error {
+func (k *signInKeeper) takeSignIn(ctx context.Context, c *call, m *wire.OAuth) error {
 	if c.Over() {
 		return &refusal{http.StatusGone, "the call has ended"}
 	}
-	place, err := r.signInPlace(ctx, c)
+	place, err := k.signInPlace(ctx, c)
 	if err != nil {
 		return err
 	}
 	told := durable.Hash(m.AuthURL)
-	before, err := r.keepSignIn(ctx, c, place, "")
+	before, err := k.keepSignIn(ctx, c, place, "")
 	if err != nil {
 		return err
 	}
 
-	now, err := r.engine.Change(ctx, c.Key, func(c *call) error { return r.addSignIn(c, place, m.AuthURL) })
+	now, err := k.engine.Change(ctx, c.Key, func(c *call) error { return k.addSignIn(c, place, m.AuthURL) })
 	switch {
 	case errors.Is(err, durable.ErrUnchanged) && before == told:
 		return nil
 	case err != nil && !errors.Is(err, durable.ErrUnchanged):
 		return err
 	case now.Part.Told.SignInHost == "":
-		r.log.Warn("a link to sign in is shown to nobody: its origin is not registered for the tool server",
+		k.log.Warn("a link to sign in is shown to nobody: its origin is not registered for the tool server",
 			"call", callName(c.Key))
 	}
 
@@ -71,16 +77,16 @@ func (r *Runtime) takeSignIn(ctx context.Context, c *call, m *wire.OAuth) error 
 		return nil
 	}
 
-	if err := r.record(ctx, signin.EventAsked, now, map[string]any{signin.Fact: signInID(c)}); err != nil {
+	if err := k.record(ctx, signin.EventAsked, now, map[string]any{signin.Fact: signInID(c)}); err != nil {
 		return err
 	}
-	_, err = r.keepSignIn(ctx, now, place, told)
+	_, err = k.keepSignIn(ctx, now, place, told)
 
 	return err
 }
 
 // addSignIn sets the link of a call, replacing any previous one.
-func (r *Runtime) addSignIn(c *call, place, link string) error {
+func (k *signInKeeper) addSignIn(c *call, place, link string) error {
 	p := &c.Part
 	switch {
 	case c.Over():
@@ -93,22 +99,22 @@ func (r *Runtime) addSignIn(c *call, place, link string) error {
 
 	noteReceived(c)
 	p.Told.SignIn, p.Told.SignInHost = link, ""
-	if at := r.signInAt(c); at.Link != "" {
+	if at := k.signInAt(c); at.Link != "" {
 		p.Told.SignInHost = at.Host
 	}
 	p.SignIn.Place = place
 	p.SignIn.Links++
 	p.SignIn.Choice = p.Choices
-	p.SignIn.Since = r.now()
+	p.SignIn.Since = k.now()
 
 	return nil
 }
 
 // signInAt returns the link of a call. Place.Link is empty if its origin is not currently
 // registered for the tool server.
-func (r *Runtime) signInAt(c *call) signin.Place {
+func (k *signInKeeper) signInAt(c *call) signin.Place {
 	return signin.At(c.Part.Told.SignIn, func(address string) error {
-		s := r.servers[c.Part.Server]
+		s := k.servers[c.Part.Server]
 		if s == nil {
 			return errors.New("its tool server is not registered any more")
 		}
@@ -119,16 +125,16 @@ func (r *Runtime) signInAt(c *call) signin.Place {
 
 // signInPlace returns the key under which the user finds the sign-in: the previous one, if
 // there is one, or empty if there is no known user.
-func (r *Runtime) signInPlace(ctx context.Context, c *call) (string, error) {
-	if c.Part.SignIn.Place != "" || r.cfg.Person == nil {
+func (k *signInKeeper) signInPlace(ctx context.Context, c *call) (string, error) {
+	if c.Part.SignIn.Place != "" || k.cfg.Person == nil {
 		return c.Part.SignIn.Place, nil
 	}
-	user, err := r.userOf(ctx, c)
+	user, err := k.userOf(ctx, c)
 	if err != nil || user == "" {
 		return "", err
 	}
 
-	return r.names.Person(user) + "/" + signInID(c), nil
+	return k.names.Person(user) + "/" + signInID(c), nil
 }
 
 // signInID returns the id of a call's sign-in, which reveals nothing about the call.
@@ -136,18 +142,18 @@ func signInID(c *call) string { return "sign_in_" + durable.Hash("sign_in " + c.
 
 // keepSignIn stores the document of a sign-in and, unless it is empty, the digest of the link
 // recorded in the ledger. It returns the previous digest.
-func (r *Runtime) keepSignIn(ctx context.Context, c *call, place, told string) (before string, err error) {
+func (k *signInKeeper) keepSignIn(ctx context.Context, c *call, place, told string) (before string, err error) {
 	if place == "" {
 		return "", nil
 	}
-	_, err = r.signIns.Edit(ctx, place, func(d *durable.Doc[keptSignIn]) error {
+	_, err = k.vault.Edit(ctx, place, func(d *durable.Doc[keptSignIn]) error {
 		if d.Version == 0 {
 			d.Alias = signInID(c)
-			d.Body = keptSignIn{Call: c.Key, Since: r.now()}
+			d.Body = keptSignIn{Call: c.Key, Since: k.now()}
 		}
 		before = d.Body.Told
 		d.Body.Told = cmp.Or(told, before)
-		d.Expires = later(c.Deadline, r.now()).Add(r.cfg.CallWithin + keepEnded)
+		d.Expires = later(c.Deadline, k.now()).Add(k.cfg.CallWithin + keepEnded)
 
 		return nil
 	})
@@ -156,12 +162,6 @@ func (r *Runtime) keepSignIn(ctx context.Context, c *call, place, told string) (
 	}
 
 	return before, nil
-}
-
-// asksToSignIn reports whether a call waits for its user to sign in.
-func (r *Runtime) asksToSignIn(c *call) bool {
-	return c.Part.Told.SignIn != "" && !c.Over() && !r.expired(c.Expires) &&
-		(c.Deadline.IsZero() || r.now().Before(c.Deadline))
 }
 
 // clearSignIn removes the sign-in if the question that was just answered came after it: the
@@ -173,31 +173,31 @@ func clearSignIn(c *call) {
 }
 
 // endSignIn records once that a call's sign-in is over. After a crash tidy does it.
-func (r *Runtime) endSignIn(ctx context.Context, c *call) {
-	if c.Part.SignIn.Place == "" || r.asksToSignIn(c) {
+func (k *signInKeeper) endSignIn(ctx context.Context, c *call) {
+	if c.Part.SignIn.Place == "" || k.asksToSignIn(c) {
 		return
 	}
-	d, err := r.signIns.Get(ctx, c.Part.SignIn.Place)
+	d, err := k.vault.Get(ctx, c.Part.SignIn.Place)
 	if err == nil && d.Body.Told != "" {
-		err = r.record(ctx, signin.EventOver, c, map[string]any{signin.Fact: signInID(c)})
+		err = k.record(ctx, signin.EventOver, c, map[string]any{signin.Fact: signInID(c)})
 	}
 	if err == nil {
-		err = r.signIns.Remove(ctx, d)
+		err = k.vault.Remove(ctx, d)
 	}
 	if err != nil && !errors.Is(err, approval.ErrNotFound) && !errors.Is(err, approval.ErrVersion) {
-		r.log.Warn("the end of a sign-in is told later", "call", callName(c.Key), "error", plainError(err))
+		k.log.Warn("the end of a sign-in is told later", "call", callName(c.Key), "error", plainError(err))
 	}
 }
 
 // tidy records the end of sign-ins that ended without being recorded, repeatedly until ctx
 // ends.
-func (r *Runtime) tidy(ctx context.Context) {
+func (k *signInKeeper) tidy(ctx context.Context) {
 	again := time.NewTicker(tidySignIns)
 	defer again.Stop()
 	for {
-		err := r.signIns.All(ctx, "", func(d *durable.Doc[keptSignIn]) error { return r.tidyOne(ctx, d) })
+		err := k.vault.All(ctx, "", func(d *durable.Doc[keptSignIn]) error { return k.tidyOne(ctx, d) })
 		if err != nil {
-			r.log.Warn("sign-ins can't be looked through", "error", plainError(err))
+			k.log.Warn("sign-ins can't be looked through", "error", plainError(err))
 		}
 		select {
 		case <-again.C:
@@ -207,15 +207,15 @@ func (r *Runtime) tidy(ctx context.Context) {
 	}
 }
 
-func (r *Runtime) tidyOne(ctx context.Context, d *durable.Doc[keptSignIn]) error {
-	c, err := r.engine.Get(ctx, d.Body.Call)
+func (k *signInKeeper) tidyOne(ctx context.Context, d *durable.Doc[keptSignIn]) error {
+	c, err := k.engine.Get(ctx, d.Body.Call)
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
-		return r.signIns.Remove(ctx, d)
+		return k.vault.Remove(ctx, d)
 	case err != nil:
 		return err
 	case c.Part.SignIn.Place == d.Key:
-		r.endSignIn(ctx, c)
+		k.endSignIn(ctx, c)
 	}
 
 	return nil
@@ -228,12 +228,12 @@ func (r *Runtime) SignInsOf(ctx context.Context, person string) (signin.Page, er
 	if person == "" || r.cfg.Person == nil {
 		return page, nil
 	}
-	docs, err := r.signIns.List(ctx, r.names.Person(person)+"/", "", mostSignedIn+1)
+	docs, err := r.signIns.vault.List(ctx, r.names.Person(person)+"/", "", mostSignedIn+1)
 	if err != nil {
 		return page, fmt.Errorf("list the sign-ins of a person: %w", err)
 	}
 	for _, d := range docs {
-		one, whose, err := r.openSignIn(ctx, d)
+		one, whose, err := r.signIns.openSignIn(ctx, d)
 		switch {
 		case errors.Is(err, approval.ErrNotFound):
 		case err != nil:
@@ -250,9 +250,9 @@ func (r *Runtime) SignInsOf(ctx context.Context, person string) (signin.Page, er
 
 // SignIn returns an open sign-in and the person it is for, or approval.ErrNotFound.
 func (r *Runtime) SignIn(ctx context.Context, id string) (one signin.Asked, person string, err error) {
-	d, err := r.signIns.ByAlias(ctx, id)
+	d, err := r.signIns.vault.ByAlias(ctx, id)
 	if err == nil {
-		one, person, err = r.openSignIn(ctx, d)
+		one, person, err = r.signIns.openSignIn(ctx, d)
 	}
 	if err != nil {
 		return signin.Asked{}, "", fmt.Errorf("read a sign-in: %w", err)
@@ -263,15 +263,15 @@ func (r *Runtime) SignIn(ctx context.Context, id string) (one signin.Asked, pers
 
 // openSignIn returns the open sign-in of a document and the person who may see it. Every way to
 // see a sign-in uses it.
-func (r *Runtime) openSignIn(ctx context.Context, d *durable.Doc[keptSignIn]) (signin.Asked, string, error) {
-	c, err := r.engine.Get(ctx, d.Body.Call)
+func (k *signInKeeper) openSignIn(ctx context.Context, d *durable.Doc[keptSignIn]) (signin.Asked, string, error) {
+	c, err := k.engine.Get(ctx, d.Body.Call)
 	if err != nil {
 		return signin.Asked{}, "", err
 	}
-	if !r.asksToSignIn(c) || c.Part.SignIn.Place != d.Key {
+	if !k.asksToSignIn(c) || c.Part.SignIn.Place != d.Key {
 		return signin.Asked{}, "", approval.ErrNotFound
 	}
-	user, err := r.userOf(ctx, c)
+	user, err := k.userOf(ctx, c)
 	if err != nil {
 		return signin.Asked{}, "", err
 	}
@@ -279,7 +279,7 @@ func (r *Runtime) openSignIn(ctx context.Context, d *durable.Doc[keptSignIn]) (s
 		return signin.Asked{}, "", approval.ErrNotFound
 	}
 
-	at := r.signInAt(c)
+	at := k.signInAt(c)
 	return signin.Asked{
 		ID:        signInID(c),
 		Server:    c.Part.Server,

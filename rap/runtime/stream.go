@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/durable"
@@ -51,51 +50,21 @@ type keptView struct {
 	Content []byte `json:"content"`
 }
 
-// changeThread changes the state of a thread, which may be new.
-func (r *Runtime) changeThread(ctx context.Context, key string, change func(*thread)) (thread, error) {
-	d, err := r.known.Edit(ctx, key, func(d *durable.Doc[thread]) error {
-		change(&d.Body)
-		d.Expires = r.now().Add(keepLive)
-		return nil
-	})
-	if err != nil {
-		return thread{}, err
-	}
-	return d.Body, nil
-}
-
-// closeThread marks a thread as closed, and reports whether it was before.
-func (r *Runtime) closeThread(ctx context.Context, key string) (before bool, err error) {
-	_, err = r.changeThread(ctx, key, func(t *thread) { before, t.Closed = t.Closed, true })
-	return before, err
-}
-
-func (r *Runtime) isClosed(ctx context.Context, key string) (bool, error) {
-	d, err := r.known.Get(ctx, key)
-	if errors.Is(err, approval.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return d.Body.Closed, nil
-}
-
 // eventKey returns the key of an event, below that of its thread.
 func eventKey(thread string, index int) string { return fmt.Sprintf("%s/%016d", thread, index) }
 
 // takeEvent stores an event of a subscription. An event of a call without a live subscription
 // is refused.
-func (r *Runtime) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
+func (h *callbackHandler) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
 	if !c.Over() || !c.Part.Live {
 		return &refusal{http.StatusConflict, "an event of no subscription"}
 	}
-	t, err := r.changeThread(ctx, names.ThreadOf(c.Key), func(t *thread) { t.Next++ })
+	t, err := h.changeThread(ctx, names.ThreadOf(c.Key), func(t *thread) { t.Next++ })
 	if err != nil {
 		return err
 	}
 	index := t.Next - 1
-	d := &durable.Doc[keptNews]{Key: eventKey(names.ThreadOf(c.Key), index), Expires: r.now().Add(keepLive)}
+	d := &durable.Doc[keptNews]{Key: eventKey(names.ThreadOf(c.Key), index), Expires: h.now().Add(keepLive)}
 	d.Body.Event = rap.Event{
 		Index:       index,
 		ID:          c.Part.ID,
@@ -103,12 +72,12 @@ func (r *Runtime) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
 		Associative: m.Associative,
 		Final:       m.Final,
 	}
-	if err := r.events.Put(ctx, d); err != nil {
+	if err := h.events.Put(ctx, d); err != nil {
 		return err
 	}
 
 	var old []keptEvent
-	now, err := r.engine.Change(ctx, c.Key, func(c *call) error {
+	now, err := h.engine.Change(ctx, c.Key, func(c *call) error {
 		if !c.Part.Live { // the thread was closed meanwhile
 			return durable.ErrUnchanged
 		}
@@ -116,17 +85,17 @@ func (r *Runtime) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
 		old = c.Part.oldEvents()
 		if m.Final {
 			c.Part.Live = false
-			c.EndedAt = r.now()
+			c.EndedAt = h.now()
 		}
 		return nil
 	})
 	if errors.Is(err, durable.ErrUnchanged) {
-		return r.events.Remove(ctx, d)
+		return h.events.Remove(ctx, d)
 	}
-	r.dropEvents(ctx, names.ThreadOf(c.Key), old)
-	r.newEvents.tell(c.Key)
+	h.dropEvents(ctx, names.ThreadOf(c.Key), old)
+	h.newEvents.tell(c.Key)
 	if err == nil && m.Final {
-		r.updateListing(ctx, now)
+		h.listings.updateListing(ctx, now)
 	}
 	return err
 }
@@ -177,14 +146,14 @@ func (p *part) oldEvents() []keptEvent {
 	return nil
 }
 
-func (r *Runtime) dropEvents(ctx context.Context, thread string, old []keptEvent) {
+func (h *callbackHandler) dropEvents(ctx context.Context, thread string, old []keptEvent) {
 	for _, e := range old {
-		d, err := r.events.Get(ctx, eventKey(thread, e.Index))
+		d, err := h.events.Get(ctx, eventKey(thread, e.Index))
 		if err == nil {
-			err = r.events.Remove(ctx, d)
+			err = h.events.Remove(ctx, d)
 		}
 		if err != nil && !errors.Is(err, approval.ErrNotFound) {
-			r.log.Warn("an old event stays", "error", plainError(err))
+			h.log.Warn("an old event stays", "error", plainError(err))
 		}
 	}
 }
@@ -211,11 +180,11 @@ func (t *Threads) Events(ctx context.Context, thread string, from int) ([]rap.Ev
 }
 
 // takeView stores the latest view of a type.
-func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
+func (h *callbackHandler) takeView(ctx context.Context, c *call, m *wire.View) error {
 	kind := durable.Hash(m.ViewType)
 	key := names.ThreadOf(c.Key) + "/" + kind
 	if !c.Over() && c.State != durable.Away {
-		if _, err := r.engine.Change(ctx, c.Key, func(c *call) error {
+		if _, err := h.engine.Change(ctx, c.Key, func(c *call) error {
 			noteReceived(c)
 			return nil
 		}); err != nil {
@@ -223,17 +192,17 @@ func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
 		}
 	}
 
-	_, err := r.views.Edit(ctx, key, func(d *durable.Doc[keptView]) error {
-		d.Body, d.Expires = keptView{m.ViewType, m.Content}, r.now().Add(keepLive)
+	_, err := h.views.Edit(ctx, key, func(d *durable.Doc[keptView]) error {
+		d.Body, d.Expires = keptView{m.ViewType, m.Content}, h.now().Add(keepLive)
 		if d.Version == 0 {
-			return r.admitView(ctx, c)
+			return h.admitView(ctx, c)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	_, err = r.engine.Change(ctx, c.Key, func(c *call) error {
+	_, err = h.engine.Change(ctx, c.Key, func(c *call) error {
 		c.Part.shows(kind, len(m.ViewType)+len(m.Content))
 		return nil
 	})
@@ -248,8 +217,8 @@ func (p *part) shows(kind string, bytes int) {
 	p.Views = append(p.Views, shownView{Key: kind, Change: p.Viewed, Bytes: bytes})
 }
 
-func (r *Runtime) admitView(ctx context.Context, c *call) error {
-	ds, err := r.views.List(ctx, names.ThreadOf(c.Key)+"/", "", maxViews)
+func (h *callbackHandler) admitView(ctx context.Context, c *call) error {
+	ds, err := h.views.List(ctx, names.ThreadOf(c.Key)+"/", "", maxViews)
 	if err == nil && len(ds) >= maxViews {
 		err = &refusal{http.StatusConflict, fmt.Sprintf("a thread has at most %d types of views", maxViews)}
 	}
@@ -271,9 +240,4 @@ func (t *Threads) Views(ctx context.Context, thread string) (map[string]json.Raw
 		}
 	}
 	return out, nil
-}
-
-// expired reports whether an expiry has passed. The record may still be stored.
-func (r *Runtime) expired(expires time.Time) bool {
-	return !expires.IsZero() && !r.now().Before(expires)
 }

@@ -63,7 +63,7 @@ type session struct {
 // reached, an invalid manifest, or a name that several servers use (then none of them is
 // available).
 func (t *Threads) Tools(ctx context.Context, session string) (Tools, error) {
-	s, _, err := t.r.found(ctx, t.r.names.Thread(t.who, session))
+	s, _, err := t.r.decider.found(ctx, t.r.names.Thread(t.who, session))
 	if err != nil {
 		return Tools{}, err
 	}
@@ -74,8 +74,8 @@ func (t *Threads) Tools(ctx context.Context, session string) (Tools, error) {
 var errUnknown = errors.New("no such operation")
 
 // offered returns an operation that a session may call.
-func (r *Runtime) offered(ctx context.Context, session, operation string) (*Offer, error) {
-	s, next, err := r.found(ctx, session)
+func (d *decider) offered(ctx context.Context, session, operation string) (*Offer, error) {
+	s, next, err := d.found(ctx, session)
 	if err != nil {
 		return nil, err
 	}
@@ -97,15 +97,15 @@ func (r *Runtime) offered(ctx context.Context, session, operation string) (*Offe
 
 // session returns the key of a call's session, which is its root thread. Toolsets are
 // discovered per session.
-func (r *Runtime) session(c *call) string {
-	return r.names.Thread(c.Asker, names.Root(c.Part.Thread, c.Part.Ancestors))
+func (d *decider) session(c *call) string {
+	return d.names.Thread(c.Asker, names.Root(c.Part.Thread, c.Part.Ancestors))
 }
 
 // found returns the toolsets of a session. So that a server that hangs does not delay the calls
 // of all others, the previous toolsets are used until a new discovery completes; next is then
 // the new discovery.
-func (r *Runtime) found(ctx context.Context, name string) (s, next *session, err error) {
-	s, old := r.toolsets.claim(name, r.now(), func(s *session) { go r.discover(s) })
+func (d *decider) found(ctx context.Context, name string) (s, next *session, err error) {
+	s, old := d.toolsets.claim(name, d.now(), func(s *session) { go d.discover(s) })
 	if old == nil {
 		s, err = s.wait(ctx, nil, nil)
 		return s, nil, err
@@ -180,27 +180,27 @@ func (t *toolsets) forgetOldest() {
 
 // discover asks all servers concurrently. It is not bound to the context of the caller that
 // caused it, but has a time limit of its own.
-func (r *Runtime) discover(s *session) {
+func (d *decider) discover(s *session) {
 	defer close(s.found)
 	ctx, done := context.WithTimeout(context.Background(), discoverFor)
 	defer done()
-	sets := make([]*wire.Toolset, len(r.cfg.Servers))
-	errs := make([]error, len(r.cfg.Servers))
+	sets := make([]*wire.Toolset, len(d.cfg.Servers))
+	errs := make([]error, len(d.cfg.Servers))
 	var all sync.WaitGroup
-	for i, cfg := range r.cfg.Servers {
-		all.Go(func() { sets[i], errs[i] = r.servers[cfg.Name].toolset(ctx) })
+	for i, cfg := range d.cfg.Servers {
+		all.Go(func() { sets[i], errs[i] = d.servers[cfg.Name].toolset(ctx) })
 	}
 	all.Wait()
-	for i, cfg := range r.cfg.Servers {
+	for i, cfg := range d.cfg.Servers {
 		s.add(cfg.Name, sets[i], errs[i])
 	}
 	s.settle()
-	s.until, s.old = r.now().Add(toolsFor), r.now().Add(toolsFor)
+	s.until, s.old = d.now().Add(toolsFor), d.now().Add(toolsFor)
 	if slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errUnreached) }) {
-		s.until = r.now().Add(retryAfter)
+		s.until = d.now().Add(retryAfter)
 	}
 	for _, p := range s.tools.Problems {
-		r.log.Warn("not available", "server", p.Server, "tool", p.Tool, "error", plainError(p.Err))
+		d.log.Warn("not available", "server", p.Server, "tool", p.Tool, "error", plainError(p.Err))
 	}
 }
 

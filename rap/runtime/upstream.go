@@ -130,7 +130,7 @@ func (u *UpstreamServer) Events(ctx context.Context, subscription string, from i
 
 // End implements Feed: it interrupts the call, or ends its subscription.
 func (u *UpstreamServer) End(ctx context.Context, subscription string) error {
-	err := u.runtime.cancel(ctx, subscription, "nobody listens any more")
+	err := u.runtime.dispatcher.cancel(ctx, subscription, "nobody listens any more")
 	if errors.Is(err, ErrDone) || errors.Is(err, ErrNoCall) {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (u *UpstreamServer) End(ctx context.Context, subscription string) error {
 
 // Watch implements Feed.
 func (u *UpstreamServer) Watch(ctx context.Context, changed func(subscription string)) error {
-	defer u.runtime.newEvents.add(changed)()
+	defer u.runtime.handler.newEvents.add(changed)()
 	<-ctx.Done()
 
 	return ctx.Err()

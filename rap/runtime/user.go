@@ -39,68 +39,58 @@ type reader struct {
 	person string
 }
 
+// listings keeps the listings by which people find their calls.
+type listings struct {
+	*base
+	users *durable.Vault[listed]
+}
+
 // mayRead reports whether a reader may read a call. Askers may read their own calls. A person
 // may read calls that are made for them or, if no user is named, with their token.
-func (r *Runtime) mayRead(ctx context.Context, c *call, by reader) (bool, error) {
-	if r.expired(c.Expires) {
+func (l *listings) mayRead(ctx context.Context, c *call, by reader) (bool, error) {
+	if l.expired(c.Expires) {
 		return false, nil
 	}
 	if by.person == "" {
 		return c.Asker.Same(by.asker), nil
 	}
-	user, err := r.userOf(ctx, c)
+	user, err := l.userOf(ctx, c)
 
 	return err == nil && user == by.person, err
 }
 
-// userOf returns the person of the directory whom a call is made for, or an empty string.
-func (r *Runtime) userOf(ctx context.Context, c *call) (string, error) {
-	if c.Part.User == "" || r.cfg.Person == nil {
-		return c.Asker.Person, nil
-	}
-	id, known, err := r.cfg.Person(ctx, c.Part.User)
-	if err != nil {
-		return "", fmt.Errorf("find the call's user: %w", err)
-	}
-	if !known {
-		return "", nil
-	}
-
-	return id, nil
-}
-
 // listingKey returns the key under which the user of a new call finds it, or an empty string.
-func (r *Runtime) listingKey(ctx context.Context, c *call) string {
-	if r.cfg.Person == nil {
+func (l *listings) listingKey(ctx context.Context, c *call) string {
+	if l.cfg.Person == nil {
 		return ""
 	}
-	user, err := r.userOf(ctx, c)
+	user, err := l.userOf(ctx, c)
 	if err != nil {
-		r.log.Warn("a call is not listed for its user", "call", callName(c.Key), "error", plainError(err))
+		l.log.Warn("a call is not listed for its user", "call", callName(c.Key), "error", plainError(err))
 	}
 	if user == "" {
 		return ""
 	}
-	newest := math.MaxInt64 - r.now().UnixMicro()
+	newest := math.MaxInt64 - l.now().UnixMicro()
 
-	return fmt.Sprintf("%s/%019d/%.16s", r.names.Person(user), newest, durable.Hash(c.Key))
+	return fmt.Sprintf("%s/%019d/%.16s", l.names.Person(user), newest, durable.Hash(c.Key))
 }
 
 // updateListing stores the listing of a call for its user, with its expiry. If that fails, it
 // is only logged, and the call continues.
-func (r *Runtime) updateListing(ctx context.Context, c *call) {
+func (l *listings) updateListing(ctx context.Context, c *call) {
 	if c.Part.Listed == "" {
 		return
 	}
-	_, err := r.users.Edit(ctx, c.Part.Listed, func(d *durable.Doc[listed]) error {
+	_, err := l.users.Edit(ctx, c.Part.Listed, func(d *durable.Doc[listed]) error {
 		if d.Version == 0 {
-			d.Body = listed{Call: c.Key, Since: r.now()}
+			d.Body = listed{Call: c.Key, Since: l.now()}
 		}
 		switch {
 		case !c.Over():
 			d.Expires = c.Deadline.Add(keepLive) // people may extend the deadline
 		case c.Part.Live:
-			d.Expires = r.now().Add(keepLive)
+			d.Expires = l.now().Add(keepLive)
 		default:
 			d.Expires = c.EndedAt.Add(listEnded)
 		}
@@ -108,7 +98,7 @@ func (r *Runtime) updateListing(ctx context.Context, c *call) {
 		return nil
 	})
 	if err != nil {
-		r.log.Warn("a call is not listed for its user", "call", callName(c.Key), "error", plainError(err))
+		l.log.Warn("a call is not listed for its user", "call", callName(c.Key), "error", plainError(err))
 	}
 }
 
@@ -119,7 +109,7 @@ func (r *Runtime) CallsOf(ctx context.Context, person string) (calls []rap.Watch
 	if person == "" {
 		return nil, false, nil
 	}
-	entries, err := r.users.List(ctx, r.names.Person(person)+"/", "", maxListed)
+	entries, err := r.listings.users.List(ctx, r.names.Person(person)+"/", "", maxListed)
 	if err != nil {
 		return nil, false, fmt.Errorf("list the calls of a person: %w", err)
 	}
@@ -130,7 +120,7 @@ func (r *Runtime) CallsOf(ctx context.Context, person string) (calls []rap.Watch
 		if r.expired(d.Expires) {
 			continue
 		}
-		one, ok, err := r.watched(ctx, d, reader{person: person})
+		one, ok, err := r.listings.watched(ctx, d, reader{person: person})
 		if err != nil {
 			return nil, false, fmt.Errorf("list the calls of a person: %w", err)
 		}
@@ -142,18 +132,18 @@ func (r *Runtime) CallsOf(ctx context.Context, person string) (calls []rap.Watch
 	return calls, len(entries) == maxListed, nil
 }
 
-func (r *Runtime) watched(ctx context.Context, d *durable.Doc[listed], by reader) (rap.Watched, bool, error) {
-	c, err := r.engine.Get(ctx, d.Body.Call)
+func (l *listings) watched(ctx context.Context, d *durable.Doc[listed], by reader) (rap.Watched, bool, error) {
+	c, err := l.engine.Get(ctx, d.Body.Call)
 	if errors.Is(err, approval.ErrNotFound) {
 		return rap.Watched{}, false, nil
 	}
 	if err != nil {
 		return rap.Watched{}, false, err
 	}
-	if may, err := r.mayRead(ctx, c, by); err != nil || !may || c.Part.Listed != d.Key {
+	if may, err := l.mayRead(ctx, c, by); err != nil || !may || c.Part.Listed != d.Key {
 		return rap.Watched{}, false, err
 	}
-	if ended(c) && r.expired(c.EndedAt.Add(listEnded)) { // its process died before it updated the listing
+	if ended(c) && l.expired(c.EndedAt.Add(listEnded)) { // its process died before it updated the listing
 		return rap.Watched{}, false, nil
 	}
 
@@ -173,19 +163,19 @@ func (r *Runtime) watched(ctx context.Context, d *durable.Doc[listed], by reader
 	if ended(c) {
 		out.Ended = c.EndedAt
 	}
-	if out.Events, err = r.latestEvents(ctx, c); err != nil {
+	if out.Events, err = l.latestEvents(ctx, c); err != nil {
 		return rap.Watched{}, false, err
 	}
 	out.Lost = c.Part.Gone + len(c.Part.Events) - len(out.Events)
-	out.Views, err = r.latestViews(ctx, c)
+	out.Views, err = l.latestViews(ctx, c)
 
 	return out, err == nil, err
 }
 
-func (r *Runtime) latestEvents(ctx context.Context, c *call) (out []rap.Event, err error) {
+func (l *listings) latestEvents(ctx context.Context, c *call) (out []rap.Event, err error) {
 	latest := c.Part.Events[max(0, len(c.Part.Events)-maxShownEvents):]
 	for _, one := range latest {
-		e, err := r.events.Get(ctx, eventKey(names.ThreadOf(c.Key), one.Index))
+		e, err := l.events.Get(ctx, eventKey(names.ThreadOf(c.Key), one.Index))
 		if errors.Is(err, approval.ErrNotFound) {
 			continue
 		}
@@ -201,11 +191,11 @@ func (r *Runtime) latestEvents(ctx context.Context, c *call) (out []rap.Event, e
 }
 
 // latestViews reads one view at a time, because they may be large.
-func (r *Runtime) latestViews(ctx context.Context, c *call) (out []rap.ShownView, err error) {
+func (l *listings) latestViews(ctx context.Context, c *call) (out []rap.ShownView, err error) {
 	latest := slices.Clone(c.Part.Views[max(0, len(c.Part.Views)-maxShownViews):])
 	slices.Reverse(latest)
 	for _, one := range latest {
-		v, err := r.views.Get(ctx, names.ThreadOf(c.Key)+"/"+one.Key)
+		v, err := l.views.Get(ctx, names.ThreadOf(c.Key)+"/"+one.Key)
 		if errors.Is(err, approval.ErrNotFound) {
 			continue
 		}

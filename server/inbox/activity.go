@@ -22,7 +22,7 @@ type activityPage struct {
 	Own     bool // only the visitor's own answers and the requests that they may read
 }
 
-func (v *visit) activity() error {
+func (v recordPages) activity() error {
 	p := activityPage{Days: 7}
 	switch v.r.URL.Query().Get("days") {
 	case "1":
@@ -59,7 +59,7 @@ func (v *visit) activity() error {
 	return v.show("activity", "Activity", "activity", p)
 }
 
-func (v *visit) asks(from time.Time) (out []ask, more bool, err error) {
+func (v recordPages) asks(from time.Time) (out []ask, more bool, err error) {
 	f := approval.Filter{Since: from, Limit: 500}
 	for {
 		list, err := v.list(f)

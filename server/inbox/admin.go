@@ -16,6 +16,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
+// adminPages are the pages that manage grants, deliveries, freezes and tokens.
+type adminPages struct{ *visit }
+
 // grantsPage lists standing approvals.
 type grantsPage struct {
 	All      bool
@@ -32,7 +35,7 @@ type grantRow struct {
 	Long   bool      // too large for the page
 }
 
-func (v *visit) grants() error {
+func (v adminPages) grants() error {
 	p := grantsPage{All: v.r.URL.Query().Get("all") == "1"}
 	list, err := v.Store.Grants(v.ctx(), v.Tenant, p.All, v.now)
 	if err != nil {
@@ -64,7 +67,7 @@ func (v *visit) grants() error {
 }
 
 // sessions returns the session grants that concern the visitor.
-func (v *visit) sessions() ([]rap.SessionGrant, error) {
+func (v adminPages) sessions() ([]rap.SessionGrant, error) {
 	by, err := v.reader()
 	if err != nil {
 		return nil, err
@@ -74,7 +77,7 @@ func (v *visit) sessions() ([]rap.SessionGrant, error) {
 	return slices.DeleteFunc(all, func(g rap.SessionGrant) bool { return !by.Concerns(g.User, g.Agent) }), err
 }
 
-func (v *visit) revokeSession() error {
+func (v adminPages) revokeSession() error {
 	if err := v.posted(); err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func (v *visit) revokeSession() error {
 
 // grantDoc draws the approved arguments, without what policies hide. Old grants without rules don't
 // contain that information, so nothing is drawn for them.
-func (v *visit) grantDoc(g *approval.Grant) (doc *document, long bool) {
+func (v adminPages) grantDoc(g *approval.Grant) (doc *document, long bool) {
 	if len(g.Rules) == 0 {
 		return nil, false
 	}
@@ -116,7 +119,7 @@ func (v *visit) grantDoc(g *approval.Grant) (doc *document, long bool) {
 	return &d, false
 }
 
-func (v *visit) revoke() error {
+func (v adminPages) revoke() error {
 	if err := v.posted(); err != nil {
 		return err
 	}
@@ -166,7 +169,7 @@ type lift struct {
 	Reason   string
 }
 
-func (v *visit) freeze() error {
+func (v adminPages) freeze() error {
 	list, err := v.Store.Freezes(v.ctx(), v.Tenant)
 	if err != nil {
 		return err
@@ -184,7 +187,7 @@ func (v *visit) freeze() error {
 }
 
 // lifts returns this person's requests to lift freezes, by agent and the time of the freeze.
-func (v *visit) lifts() (map[string][]lift, error) {
+func (v adminPages) lifts() (map[string][]lift, error) {
 	found, err := v.list(approval.Filter{
 		Agent:  administration.Agent,
 		States: []approval.State{approval.Pending, approval.Approved},
@@ -234,7 +237,7 @@ func (v *visit) onlyAdmins() error {
 	return nil
 }
 
-func (v *visit) throw() error {
+func (v adminPages) throw() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
 	}
@@ -250,7 +253,7 @@ func (v *visit) throw() error {
 
 // thaw lifts a freeze if another administrator has approved that. Otherwise it asks the
 // administrators and redirects to the request.
-func (v *visit) thaw() error {
+func (v adminPages) thaw() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
 	}
@@ -313,7 +316,7 @@ type deliveriesPage struct {
 	Jobs  []store.Job
 }
 
-func (v *visit) deliveries() error {
+func (v adminPages) deliveries() error {
 	p := deliveriesPage{State: store.JobState(v.r.URL.Query().Get("state"))}
 	if p.State != store.Waiting && p.State != store.Sent {
 		p.State = store.DeadEnd
@@ -340,7 +343,7 @@ func (v *visit) deliveries() error {
 	return v.show("deliveries", "Deliveries", "deliveries", p)
 }
 
-func (v *visit) redeliver() error {
+func (v adminPages) redeliver() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
 	}

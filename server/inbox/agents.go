@@ -20,7 +20,7 @@ type agentsPage struct {
 
 // agents shows the page. People are not restricted to one agent, so they see all agents of their
 // tenant, like their tokens.
-func (v *visit) agents() error {
+func (v recordPages) agents() error {
 	p := agentsPage{Known: v.Agents != nil}
 	if p.Known {
 		p.Agents = v.Agents(v.Tenant).SeenBy(nil)

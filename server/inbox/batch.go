@@ -44,7 +44,7 @@ type batchItem struct {
 	Seen    string
 }
 
-func (v *visit) batch() error {
+func (v queuePages) batch() error {
 	ids := slices.Compact(slices.Sorted(slices.Values(v.r.URL.Query()["id"])))
 	if len(ids) == 0 || len(ids) > mostBatch {
 		return &problem{
@@ -85,7 +85,7 @@ const batchBytes = 2 << 20
 
 // roomForBatch returns an error if the requests are too large for one page. It does so before any
 // of them is read.
-func (v *visit) roomForBatch(ids []string) error {
+func (v queuePages) roomForBatch(ids []string) error {
 	heads, err := v.Store.Heads(v.ctx(), v.Tenant, ids)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (v *visit) roomForBatch(ids []string) error {
 	return v.roomFor(sum)
 }
 
-func (v *visit) batchItem(id string) (batchItem, error) {
+func (v queuePages) batchItem(id string) (batchItem, error) {
 	r, err := v.stored(id)
 	if err != nil {
 		return batchItem{}, err
@@ -156,7 +156,7 @@ func (v *visit) batchItem(id string) (batchItem, error) {
 
 // batchVote gives one answer to all requests of a batch page. Each answer is counted on its own, so
 // a request that has changed doesn't stop the others.
-func (v *visit) batchVote() error {
+func (v queuePages) batchVote() error {
 	form := v.r.PostForm
 	verdict := approval.Verdict(form.Get("verdict"))
 	if verdict != approval.Approve && verdict != approval.Deny {
@@ -206,11 +206,11 @@ func (v *visit) batchVote() error {
 
 // batchSeals reads what the page showed, and checks that all calls were shown in full and have the
 // same rules.
-func (v *visit) batchSeals() ([]seen, error) {
+func (v queuePages) batchSeals() ([]seen, error) {
 	var out []seen
 	rules := ""
 	for _, sealed := range v.r.PostForm["seen"] {
-		in, err := v.openSeen(toBatch, sealed, v)
+		in, err := v.openSeen(toBatch, sealed, v.visit)
 		if err != nil {
 			return nil, err
 		}

@@ -66,7 +66,7 @@ func (p callsPage) StateWords(c rap.Watched) string {
 	return "Running"
 }
 
-func (v *visit) calls() error {
+func (v recordPages) calls() error {
 	p, err := v.readCalls()
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (v *visit) calls() error {
 }
 
 // callsFragment returns the list without the page, for the script to insert.
-func (v *visit) callsFragment() error {
+func (v recordPages) callsFragment() error {
 	p, err := v.readCalls()
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (v *visit) callsFragment() error {
 	return nil
 }
 
-func (v *visit) readCalls() (p callsPage, err error) {
+func (v recordPages) readCalls() (p callsPage, err error) {
 	if v.Calls == nil {
 		return p, approval.ErrNotFound
 	}

@@ -37,7 +37,7 @@ func (p editPage) Confirmable() bool { return p.Problem == "" }
 
 // edit shows the effect of an edit (step preview, or fragment for the script) or makes the edit
 // (step confirm).
-func (v *visit) edit() error {
+func (v requestPages) edit() error {
 	step := v.r.PostForm.Get("step")
 	to := toPreview
 	if step == "confirm" {
@@ -79,7 +79,7 @@ func digest(text string) string {
 
 // confirmEdit makes the edit if the page showed exactly this text, and everything else that is
 // approved with it.
-func (v *visit) confirmEdit(a seen, in approval.EditInput) error {
+func (v requestPages) confirmEdit(a seen, in approval.EditInput) error {
 	if a.Edit != digest(in.Args) || !a.Full {
 		return v.refused(a, approval.ErrNotShown)
 	}
@@ -100,7 +100,7 @@ func (v *visit) confirmEdit(a seen, in approval.EditInput) error {
 	return v.tellHere(m)
 }
 
-func (v *visit) previewEdit(in approval.EditInput) (editPage, error) {
+func (v requestPages) previewEdit(in approval.EditInput) (editPage, error) {
 	r, err := v.stored(in.ID)
 	if err != nil {
 		return editPage{}, err
@@ -131,7 +131,7 @@ func (v *visit) previewEdit(in approval.EditInput) (editPage, error) {
 }
 
 // fillEdit draws the request as it would be after the edit.
-func (v *visit) fillEdit(p *editPage, r *approval.Request, e *approval.Edited) {
+func (v requestPages) fillEdit(p *editPage, r *approval.Request, e *approval.Edited) {
 	p.New, p.Outcome = e.Binding, e.Decision.Outcome.String()
 	after := e.Request
 	if after == nil {

@@ -17,7 +17,7 @@ const (
 
 // events notifies the page of changes. It sends the types and subjects of new ledger entries, but
 // not their content.
-func (v *visit) events() error {
+func (v recordPages) events() error {
 	place, err := v.Shares.Streams.Take(v.ctx(), v.who(), 1, 0)
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (v *visit) events() error {
 	defer leave()
 	out := &stream{
 		Writer: feed.NewWriter(v.w, slowReader),
-		visit:  v,
+		visit:  v.visit,
 		news:   news,
 		next:   news.End(),
 		calls:  make(chan struct{}, 1),

@@ -163,7 +163,7 @@ func inputOf(format string) string {
 
 // submitted reads a posted form. If it is not a valid answer, the error is form.Problems with every
 // wrong field.
-func (v *visit) submitted(r *approval.Request) (json.RawMessage, error) {
+func (v requestPages) submitted(r *approval.Request) (json.RawMessage, error) {
 	f := r.Question.Form()
 	if f == nil {
 		return nil, &approval.InputError{Field: "verdict", Expected: "choose or dismiss: this question takes a choice"}
@@ -186,7 +186,7 @@ func (v *visit) submitted(r *approval.Request) (json.RawMessage, error) {
 
 // mend shows the form again with the posted values and the problem next to each wrong field.
 // Nothing has been answered.
-func (v *visit) mend(id string, problems form.Problems) error {
+func (v requestPages) mend(id string, problems form.Problems) error {
 	r, err := v.stored(id)
 	if err != nil {
 		return err

@@ -12,6 +12,9 @@ import (
 	"github.com/assent-dev/assent/server/feed"
 )
 
+// recordPages are the pages that only show: the ledger, activity, calls and agents.
+type recordPages struct{ *visit }
+
 // ledgerPage is a part of the ledger, with the checkpoint that covers it.
 type ledgerPage struct {
 	Subject string
@@ -41,7 +44,7 @@ type entry struct {
 // pageEntries is the largest number of entries on a page.
 const pageEntries = 50
 
-func (v *visit) ledger() error {
+func (v recordPages) ledger() error {
 	p := ledgerPage{Subject: strings.TrimSpace(v.r.URL.Query().Get("subject")), Export: v.PublicKey != ""}
 	size, note, err := v.Store.Checkpoint(v.ctx(), v.Tenant)
 	if err != nil {
@@ -87,7 +90,7 @@ func (v *visit) ledger() error {
 
 // ledgerFrom returns the first index of the page that ends before the parameter before, or at the
 // end of the ledger.
-func (v *visit) ledgerFrom(size int64) int64 {
+func (v recordPages) ledgerFrom(size int64) int64 {
 	end := size
 	if n := v.number("before"); n > 0 && n < size {
 		end = n
@@ -96,7 +99,7 @@ func (v *visit) ledgerFrom(size int64) int64 {
 }
 
 // number returns an integer parameter, or 0 if it is negative or not an integer.
-func (v *visit) number(name string) int64 {
+func (v recordPages) number(name string) int64 {
 	n, err := strconv.ParseInt(v.r.URL.Query().Get(name), 10, 64)
 	if err != nil {
 		return 0
@@ -166,7 +169,7 @@ func readEntry(e ledger.SealedEntry) entry {
 
 // export sends the whole ledger as a file that can be verified offline. It is a POST request,
 // because it is recorded in the ledger.
-func (v *visit) export() error {
+func (v recordPages) export() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
 	}
@@ -214,7 +217,7 @@ const exportBatch = 100 // entries
 // limit.
 const exportTime = 30 * time.Second
 
-func (v *visit) writeExport(size int64, note []byte) error {
+func (v recordPages) writeExport(size int64, note []byte) error {
 	handovers, err := v.Store.Handovers(v.ctx(), v.Tenant)
 	if err != nil {
 		return err

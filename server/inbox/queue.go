@@ -14,6 +14,9 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
+// queuePages are the pages that list what a person may answer.
+type queuePages struct{ *visit }
+
 // pageSize is the number of requests on a page of the queue. Each request is read in full for its
 // stages and hints, unless it is large.
 const pageSize = 25
@@ -93,7 +96,7 @@ func (q queuePage) title() string {
 	return "(" + safetext.Count(q.Total) + more + ") Queue"
 }
 
-func (v *visit) queue() error {
+func (v queuePages) queue() error {
 	q, err := v.readQueue()
 	if err != nil {
 		return err
@@ -103,7 +106,7 @@ func (v *visit) queue() error {
 
 // queueFragment returns the list without the page, for the script to insert. If several pages of a
 // person request it after a change, it is rendered only once.
-func (v *visit) queueFragment() error {
+func (v queuePages) queueFragment() error {
 	state, _, err := v.Store.Checkpoint(v.ctx(), v.Tenant)
 	if err != nil {
 		return err
@@ -130,7 +133,7 @@ func (v *visit) queueFragment() error {
 
 // total returns the number of requests in a list on all of its pages. more is set if there are more
 // than that. Requests that wait for a person are counted one by one, up to a limit.
-func (v *visit) total(tab string, f approval.Filter, first approval.Page) (n int, more bool, err error) {
+func (v queuePages) total(tab string, f approval.Filter, first approval.Page) (n int, more bool, err error) {
 	if tab != "mine" && tab != "others" {
 		by, err := v.reader()
 		if most := 1000; !by.All() && first.Total > most { // lists for some readers count no further
@@ -152,7 +155,7 @@ const mostCounted = 200
 
 // waiting sends the number of requests that wait for the visitor, for the titles of their pages,
 // without any details.
-func (v *visit) waiting() error {
+func (v queuePages) waiting() error {
 	list, err := v.listed("mine", approval.Filter{Limit: mostCounted})
 	if err != nil {
 		return err
@@ -208,7 +211,7 @@ func (f *fragments) put(key fragmentKey, made fragment) {
 
 func (f fragment) size(key fragmentKey) int { return len(f.text) + len(key.groups) + len(key.query) }
 
-func (v *visit) readQueue() (queuePage, error) {
+func (v queuePages) readQueue() (queuePage, error) {
 	in := v.r.URL.Query()
 	q := queuePage{
 		Tab:       in.Get("tab"),
@@ -274,7 +277,7 @@ func (v *visit) readQueue() (queuePage, error) {
 
 // listed reads a page of the requests that wait for the visitor, or of all requests. For a person
 // that the directory does not contain, the page is empty.
-func (v *visit) listed(tab string, f approval.Filter) (approval.Page, error) {
+func (v queuePages) listed(tab string, f approval.Filter) (approval.Page, error) {
 	page, err := v.listOf(tab, f)
 	if errors.Is(err, approval.ErrUnknownName) {
 		return approval.Page{}, nil
@@ -283,7 +286,7 @@ func (v *visit) listed(tab string, f approval.Filter) (approval.Page, error) {
 	return page, err
 }
 
-func (v *visit) listOf(tab string, f approval.Filter) (approval.Page, error) {
+func (v queuePages) listOf(tab string, f approval.Filter) (approval.Page, error) {
 	switch tab {
 	case "mine":
 		return v.Service.Waiting(v.ctx(), v.Tenant, v.Person.ID, f)
@@ -296,7 +299,7 @@ func (v *visit) listOf(tab string, f approval.Filter) (approval.Page, error) {
 
 // queued returns the outline of a request. If the request is large or the page has already read
 // enough, it only contains the data of the list.
-func (v *visit) queued(s approval.Summary, room *int64) (request, error) {
+func (v queuePages) queued(s approval.Summary, room *int64) (request, error) {
 	if s.Bytes > listedBytes || s.Bytes > *room {
 		return briefOutline(s), nil
 	}

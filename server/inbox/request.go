@@ -17,6 +17,9 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
+// requestPages are the pages of one request, and the forms that answer it.
+type requestPages struct{ *visit }
+
 // requestPage shows one request in full.
 type requestPage struct {
 	request
@@ -121,7 +124,7 @@ type similar struct {
 	Same   bool // the arguments are identical
 }
 
-func (v *visit) request() error {
+func (v requestPages) request() error {
 	if err := v.roomForRequest(v.id()); err != nil {
 		return err
 	}
@@ -139,7 +142,7 @@ func (v *visit) request() error {
 	return v.show("request", p.Title(), "queue", p)
 }
 
-func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) {
+func (v requestPages) readRequest(r *approval.Request, all bool) (requestPage, error) {
 	cur := r.Current()
 	p := requestPage{
 		Version:   r.Version,
@@ -198,7 +201,7 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 
 // next returns the request that waits for the visitor and is due first, other than the current one.
 // It returns nil if there is none.
-func (v *visit) next(but string) (*next, error) {
+func (v requestPages) next(but string) (*next, error) {
 	const enough = 10
 	list, err := v.Service.Waiting(v.ctx(), v.Tenant, v.Person.ID, approval.Filter{ByDue: true, Limit: enough})
 	if errors.Is(err, approval.ErrUnknownName) {
@@ -222,7 +225,7 @@ func (v *visit) next(but string) (*next, error) {
 }
 
 // readPast reads the history of this request and of similar ones.
-func (v *visit) readPast(r *approval.Request, p *requestPage) error {
+func (v requestPages) readPast(r *approval.Request, p *requestPage) error {
 	if !p.Call { // without a call there are no similar requests
 		return v.readHistory(r, p)
 	}
@@ -244,7 +247,7 @@ func (v *visit) readPast(r *approval.Request, p *requestPage) error {
 }
 
 // readHistory reads the ledger entries about this request.
-func (v *visit) readHistory(r *approval.Request, p *requestPage) error {
+func (v requestPages) readHistory(r *approval.Request, p *requestPage) error {
 	entries, err := v.Store.History(v.ctx(), v.Tenant, r.ID, 0, pageEntries)
 	if err != nil {
 		return err
@@ -254,7 +257,7 @@ func (v *visit) readHistory(r *approval.Request, p *requestPage) error {
 	return err
 }
 
-func (v *visit) similar(r, o *approval.Request) similar {
+func (v requestPages) similar(r, o *approval.Request) similar {
 	return similar{
 		o.ID,
 		stateWords(o),
@@ -407,7 +410,7 @@ func hintNote(rev *approval.Revision) string {
 
 // revisions draws the latest revision first, so that the oldest ones are left out if the page has
 // no space for all changes.
-func (v *visit) revisions(r *approval.Request) []revision {
+func (v requestPages) revisions(r *approval.Request) []revision {
 	out := make([]revision, len(r.Revisions))
 	for i, x := range slices.Backward(r.Revisions) {
 		rev := revision{Number: x.Number, Note: x.Note, At: x.At}
@@ -425,7 +428,7 @@ func (v *visit) revisions(r *approval.Request) []revision {
 const bytesPiece = 64
 
 // changes compares two texts of arguments if the budget of the page allows it.
-func (v *visit) changes(before, after string, arguments policy.Arguments) changeList {
+func (v requestPages) changes(before, after string, arguments policy.Arguments) changeList {
 	if !v.draws.spend((len(before) + len(after)) / bytesPiece) {
 		return changeList{More: true}
 	}
@@ -469,7 +472,7 @@ func (v *visit) jsonShown(text string) *safetext.Shown {
 }
 
 // news describes what happened to a request after a time.
-func (v *visit) news(r *approval.Request, since time.Time) []string {
+func (v requestPages) news(r *approval.Request, since time.Time) []string {
 	var out []string
 	for _, x := range r.Revisions[1:] {
 		if x.At.After(since) {

@@ -22,12 +22,12 @@ func (v *visit) who() quota.Who { return quota.Who{Tenant: v.Tenant, Caller: "pe
 
 // inTurn renders a page when it is the visitor's turn, so that one person's pages don't keep others
 // from working.
-func inTurn(page func(*visit) error) func(*visit) error {
+func inTurn[Pages ~struct{ *visit }](page func(Pages) error) func(*visit) error {
 	return func(v *visit) (err error) {
 		if v.turn, err = v.Shares.Turns.Take(v.ctx(), v.who(), 1, turnWait); err != nil {
 			return err
 		}
-		return page(v)
+		return page(Pages{v})
 	}
 }
 
@@ -40,7 +40,7 @@ func (v *visit) roomFor(size int64) (err error) {
 
 // roomForRequest reserves memory for one request. If the request does not exist, reading it will
 // return the error.
-func (v *visit) roomForRequest(id string) error {
+func (v requestPages) roomForRequest(id string) error {
 	heads, err := v.Store.Heads(v.ctx(), v.Tenant, []string{id})
 	if err != nil {
 		return err

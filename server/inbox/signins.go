@@ -9,7 +9,7 @@ type signIns struct {
 }
 
 // readSignIns reads the sign-ins. If they can't be read, the list is still shown, with a note.
-func (v *visit) readSignIns(tab string) *signIns {
+func (v queuePages) readSignIns(tab string) *signIns {
 	if tab != "mine" || v.SignIns == nil {
 		return nil
 	}

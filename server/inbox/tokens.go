@@ -19,7 +19,7 @@ type tokensPage struct {
 
 // tokens shows the page. A code can't be prefilled by a link: a person who reads the code on their
 // own command line can type it, and a person who was tricked into following a link has no code.
-func (v *visit) tokens() error {
+func (v adminPages) tokens() error {
 	var p tokensPage
 	all, err := v.Store.Tokens(v.ctx(), v.Tenant)
 	if err != nil {
@@ -34,11 +34,11 @@ func (v *visit) tokens() error {
 }
 
 // devices returns the device sign-in, with the same rules as every other way to get a token.
-func (v *visit) devices() *tokens.Devices {
+func (v adminPages) devices() *tokens.Devices {
 	return &tokens.Devices{Maker: v.maker(), Values: v.Store}
 }
 
-func (v *visit) maker() *tokens.Maker {
+func (v adminPages) maker() *tokens.Maker {
 	return &tokens.Maker{
 		Store:     v.Store,
 		Directory: v.Directory,
@@ -49,7 +49,7 @@ func (v *visit) maker() *tokens.Maker {
 }
 
 // answerDevice signs a command line in as this person, or refuses it.
-func (v *visit) answerDevice() error {
+func (v adminPages) answerDevice() error {
 	if err := v.posted(); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (v *visit) answerDevice() error {
 }
 
 // endToken revokes a token of this person.
-func (v *visit) endToken() error {
+func (v adminPages) endToken() error {
 	if err := v.posted(); err != nil {
 		return err
 	}

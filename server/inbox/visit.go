@@ -37,6 +37,11 @@ type visit struct {
 // with every character escaped.
 const maxForm = 4 << 20
 
+// of returns the handler of a page in a group such as queuePages.
+func of[Pages ~struct{ *visit }](page func(Pages) error) func(*visit) error {
+	return func(v *visit) error { return page(Pages{v}) }
+}
+
 func (s *site) visited(page func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{
@@ -294,7 +299,7 @@ func (v *visit) posted() error {
 	return err
 }
 
-func (v *visit) nowhere() error { return approval.ErrNotFound }
+func (v recordPages) nowhere() error { return approval.ErrNotFound }
 
 // person looks up a person in the directory, once per name.
 func (v *visit) person(name string) (approval.Person, error) {

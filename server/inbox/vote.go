@@ -22,9 +22,9 @@ const Channel = "inbox"
 
 // readAnswer opens the seal of a form about one request and returns what its page showed. With
 // errEarly the answer is complete, but was posted too soon.
-func (v *visit) readAnswer(to purpose) (seen, error) {
+func (v requestPages) readAnswer(to purpose) (seen, error) {
 	form := v.r.PostForm
-	in, early := v.openSeen(to, form.Get("seen"), v)
+	in, early := v.openSeen(to, form.Get("seen"), v.visit)
 	if early != nil && !errors.Is(early, errEarly) {
 		return seen{}, early
 	}
@@ -37,14 +37,14 @@ func (v *visit) readAnswer(to purpose) (seen, error) {
 }
 
 // tellHere redirects to the request that the form is about.
-func (v *visit) tellHere(m said) error {
+func (v requestPages) tellHere(m said) error {
 	m.Request = v.id()
 	return v.tell("/requests/"+m.Request, m)
 }
 
 // vote processes one person's answer and redirects to the request, with a description of the
 // result.
-func (v *visit) vote() error {
+func (v requestPages) vote() error {
 	a, err := v.readAnswer(toVote)
 	if err != nil {
 		return v.tellHere(saying("bad", "Nothing was decided.", sentence(err.Error())))
@@ -61,7 +61,7 @@ func (v *visit) vote() error {
 }
 
 // ballot reads the answer in the form.
-func (v *visit) ballot(a seen) (in approval.VoteInput, err error) {
+func (v requestPages) ballot(a seen) (in approval.VoteInput, err error) {
 	form := v.r.PostForm
 	in = approval.VoteInput{
 		Tenant:    v.Tenant,
@@ -117,7 +117,7 @@ func readChoice(texts []string) (*int, error) {
 func clean(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) }
 
 // stillShown returns an error unless the page showed every document of the current request in full.
-func (v *visit) stillShown(a seen) error {
+func (v requestPages) stillShown(a seen) error {
 	if !a.Full {
 		return approval.ErrNotShown
 	}
@@ -159,7 +159,7 @@ var errNoReason = &approval.InputError{
 
 // refused redirects with the reason why an answer was refused. Errors that the visitor can't
 // correct are treated as failures.
-func (v *visit) refused(a seen, err error) error {
+func (v requestPages) refused(a seen, err error) error {
 	m := saying("bad", "Nothing was decided.")
 	var input *approval.InputError
 	var problems form.Problems
@@ -265,7 +265,7 @@ const (
 )
 
 // offer returns nil if the request can't lead to a standing approval.
-func (v *visit) offer(r *approval.Request) *offer {
+func (v requestPages) offer(r *approval.Request) *offer {
 	c := r.Current().Call
 	g := r.Grants
 	if g.Forbid || g.Session && c.Session == "" || c.Kind == resolve.MCPTool && c.ToolDefinition == "" ||
@@ -322,7 +322,7 @@ func numbers(r *approval.Request) []number {
 }
 
 // bounded parses a field that is an integer from 1 to most.
-func (v *visit) bounded(field string, most int) (int, error) {
+func (v requestPages) bounded(field string, most int) (int, error) {
 	n, err := strconv.Atoi(v.r.PostForm.Get(field))
 	if err != nil || n < 1 || n > most {
 		return 0, &approval.InputError{Field: field, Expected: "a whole number from 1 to " + safetext.Count(most)}
@@ -331,7 +331,7 @@ func (v *visit) bounded(field string, most int) (int, error) {
 }
 
 // readOffer returns the standing approval that the form offers, or nil if it offers none.
-func (v *visit) readOffer() (*approval.GrantOffer, error) {
+func (v requestPages) readOffer() (*approval.GrantOffer, error) {
 	form := v.r.PostForm
 	if form.Get("grant") != "on" {
 		return nil, nil

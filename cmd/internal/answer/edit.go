@@ -18,6 +18,9 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
+// editing is the command that approves a call with other arguments.
+type editing struct{ commands }
+
 func (f answerFlags) checkEdit(terminal bool) error {
 	switch {
 	case f.yes && f.binding == "":
@@ -31,15 +34,15 @@ func (f answerFlags) checkEdit(terminal bool) error {
 	return nil
 }
 
-func (a commands) edit(ctx context.Context, f answerFlags, id string) error {
-	if err := f.checkEdit(a.person(f.AsJSON)); err != nil {
+func (c editing) edit(ctx context.Context, f answerFlags, id string) error {
+	if err := f.checkEdit(c.person(f.AsJSON)); err != nil {
 		return err
 	}
-	server, r, err := a.lookAtCall(ctx, f.Connection, id, f.binding)
+	server, r, err := c.lookAtCall(ctx, f.Connection, id, f.binding)
 	if err != nil {
 		return err
 	}
-	args, err := a.newArguments(f, r)
+	args, err := c.newArguments(f, r)
 	if err != nil {
 		return err
 	}
@@ -47,25 +50,25 @@ func (a commands) edit(ctx context.Context, f answerFlags, id string) error {
 		Arguments: args,
 		Binding:   r.Binding(),
 		Reason:    f.reason,
-		Channel:   a.answersOn(),
+		Channel:   c.answersOn(),
 	}
 	preview, err := server.Edit(ctx, r.ID, r.Version, body, true)
 	if err != nil {
 		return remote.Explain(err)
 	}
 	if f.preview && f.AsJSON {
-		return a.Printer().Document(preview)
+		return c.Printer().Document(preview)
 	}
-	if err := a.showEdit(f, r, preview); err != nil || f.preview {
+	if err := c.showEdit(f, r, preview); err != nil || f.preview {
 		return err
 	}
-	return a.sendEdit(ctx, server, f, r, body)
+	return c.sendEdit(ctx, server, f, r, body)
 }
 
 // showEdit prints what changed, and then everything that the edit approves: the request as it would
 // be afterwards. Then it asks.
-func (a commands) showEdit(f answerFlags, r *approval.Request, e *approval.Edited) error {
-	p := a.shownOn(f.AsJSON)
+func (c editing) showEdit(f answerFlags, r *approval.Request, e *approval.Edited) error {
+	p := c.shownOn(f.AsJSON)
 	s := viewOn(p, true)
 	arguments := r.Arguments()
 	if e.Request != nil {
@@ -79,7 +82,7 @@ func (a commands) showEdit(f answerFlags, r *approval.Request, e *approval.Edite
 		return term.No("the edited call is denied, so the edit is refused")
 	}
 	s.Printf("\nThis is all that you approve with it:\n\n")
-	whole := a.showWhole(p, e.Request, true)
+	whole := c.showWhole(p, e.Request, true)
 	switch {
 	case f.preview:
 		return p.Done()
@@ -91,10 +94,10 @@ func (a commands) showEdit(f answerFlags, r *approval.Request, e *approval.Edite
 
 	printReminder(p, e.Request)
 
-	return a.confirm(p, "approve the edited "+r.ID, r.ID, e.Binding)
+	return c.confirm(p, "approve the edited "+r.ID, r.ID, e.Binding)
 }
 
-func (a commands) sendEdit(
+func (c editing) sendEdit(
 	ctx context.Context, server *client.Client, f answerFlags, r *approval.Request, body openapi.EditBody,
 ) error {
 	body.ShownFully = true // showEdit printed the whole call, or stopped
@@ -102,7 +105,7 @@ func (a commands) sendEdit(
 	if err != nil {
 		return remote.Explain(err)
 	}
-	p := a.Printer()
+	p := c.Printer()
 	if f.AsJSON {
 		return p.Document(edited)
 	}
@@ -116,9 +119,9 @@ func (a commands) sendEdit(
 	return said(edited.Voted)
 }
 
-func (a commands) newArguments(f answerFlags, r *approval.Request) (string, error) {
+func (c editing) newArguments(f answerFlags, r *approval.Request) (string, error) {
 	if f.args != "" {
-		text, err := term.ReadFile(f.args, a.In)
+		text, err := term.ReadFile(f.args, c.In)
 		if err != nil {
 			return "", fmt.Errorf("--args: %w", err)
 		}
@@ -131,7 +134,7 @@ func (a commands) newArguments(f answerFlags, r *approval.Request) (string, erro
 		)
 	}
 	before := indentJSON(string(r.Current().Call.Args))
-	after, err := a.editText(before)
+	after, err := c.editText(before)
 	if err != nil {
 		return "", err
 	}
@@ -142,7 +145,7 @@ func (a commands) newArguments(f answerFlags, r *approval.Request) (string, erro
 }
 
 // editText lets a person edit a text in a temporary file that only its owner can read.
-func (a commands) editText(text string) (edited string, err error) {
+func (c editing) editText(text string) (edited string, err error) {
 	dir, err := os.MkdirTemp("", "assent-*")
 	if err != nil {
 		return "", err
@@ -152,7 +155,7 @@ func (a commands) editText(text string) (edited string, err error) {
 	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
 		return "", err
 	}
-	editor := cmp.Or(a.Getenv("VISUAL"), a.Getenv("EDITOR"), "vi")
+	editor := cmp.Or(c.Getenv("VISUAL"), c.Getenv("EDITOR"), "vi")
 	cmd := exec.Command(
 		"sh",
 		"-c",
@@ -160,9 +163,9 @@ func (a commands) editText(text string) (edited string, err error) {
 		editor,
 		file,
 	) // an editor may bring flags of its own, as git has it
-	cmd.Stdin = a.In
-	cmd.Stdout = a.Out
-	cmd.Stderr = a.Err
+	cmd.Stdin = c.In
+	cmd.Stdout = c.Out
+	cmd.Stderr = c.Err
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("the editor %s: %w", editor, err)
 	}

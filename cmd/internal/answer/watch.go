@@ -323,7 +323,7 @@ func (b *inbox) act(ctx context.Context, key byte) error {
 	case 'd':
 		return b.deny(ctx)
 	case 'e':
-		return b.edit(ctx, answerFlags{Connection: b.flags.Connection}, b.selected)
+		return editing{b.commands}.edit(ctx, answerFlags{Connection: b.flags.Connection}, b.selected)
 	case 's':
 		return b.showSelected(ctx)
 	}

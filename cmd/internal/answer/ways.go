@@ -155,7 +155,7 @@ func ways() []way {
 				"shown before it is asked for.",
 			flags: []string{"args", "reason", "preview", "yes", "binding"},
 			run: func(a commands, ctx context.Context, f answerFlags, args []string) error {
-				return a.edit(ctx, f, args[0])
+				return editing{a}.edit(ctx, f, args[0])
 			},
 		},
 		{

@@ -10,6 +10,9 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
+// completer finds what may be typed at a place in a document.
+type completer struct{ *document }
+
 // These match lines of block style, in which most files are written.
 var (
 	beginsField = regexp.MustCompile(`^([ ]*)((?:- +)*)["']?([\w.$-]*)["']?$`)
@@ -18,7 +21,8 @@ var (
 
 // complete returns completions at the cursor: fields, or values of the field on its line. The text
 // may be invalid YAML.
-func (d *document) complete(set *Settings, p placed) ([]completion, error) {
+func complete(in *document, set *Settings, p placed) ([]completion, error) {
+	d := completer{in}
 	before := d.before(p.Position)
 	if at, ok := d.flowAt(p.Position); ok {
 		return d.completeFlow(set, at), nil
@@ -47,12 +51,12 @@ func indent(m []string) indentation {
 	return at
 }
 
-func (d *document) completeField(line int, m []string) []completion {
+func (d completer) completeField(line int, m []string) []completion {
 	return d.completeName(d.above(line, indent(m)))
 }
 
 // completeFlow offers names and values inside of braces and brackets.
-func (d *document) completeFlow(set *Settings, at flow) []completion {
+func (d completer) completeFlow(set *Settings, at flow) []completion {
 	switch {
 	case at.name:
 		return d.completeName(at.path)
@@ -64,7 +68,7 @@ func (d *document) completeFlow(set *Settings, at flow) []completion {
 }
 
 // completeName returns the fields of the object at a path.
-func (d *document) completeName(path []string) []completion {
+func (d completer) completeName(path []string) []completion {
 	list := []completion{}
 	names, meanings := d.format().names(path)
 	for _, name := range names {
@@ -89,7 +93,7 @@ func (d *document) completeName(path []string) []completion {
 var version10 = regexp.MustCompile(`(?m)^schema_version:\s*["']?1\.0+\.`)
 
 // lacks reports whether a name is an operator that policies of the document's version don't have.
-func (d *document) lacks(path []string, name string) bool {
+func (d completer) lacks(path []string, name string) bool {
 	op := condition.Op(name)
 	return d.content == lint.PolicyContent && slices.Contains(path, "args_match") && version10.Match(d.src) &&
 		condition.Policy11.Has(op) && !condition.AgentFormat.Has(op)
@@ -124,7 +128,7 @@ func (d *document) above(line int, at indentation) (path []string) {
 }
 
 // completeValue returns values of a field, of which a part may have been typed.
-func (d *document) completeValue(set *Settings, path []string, written string) []completion {
+func (d completer) completeValue(set *Settings, path []string, written string) []completion {
 	field := path[len(path)-1]
 	if open := strings.LastIndex(written, "{{"); open > strings.LastIndex(written, "}}") {
 		return d.words(d.variables(path))
@@ -145,7 +149,7 @@ func (d *document) completeValue(set *Settings, path []string, written string) [
 	return d.words(d.format().values(path))
 }
 
-func (*document) words(list []string) []completion {
+func (completer) words(list []string) []completion {
 	out := []completion{}
 	for _, word := range list {
 		out = append(out, completion{Label: word, Kind: kindValue})
@@ -154,7 +158,7 @@ func (*document) words(list []string) []completion {
 }
 
 // variables returns the variables that a message at a path may show.
-func (d *document) variables(path []string) (names []string) {
+func (d completer) variables(path []string) (names []string) {
 	for ctx := template.LocalTool; ctx <= template.RemoteDelegation; ctx++ {
 		if !d.shows(path, ctx) {
 			continue
@@ -170,7 +174,7 @@ func (d *document) variables(path []string) (names []string) {
 }
 
 // shows reports whether a message at a path may be about a kind of call.
-func (d *document) shows(path []string, ctx template.Context) bool {
+func (d completer) shows(path []string, ctx template.Context) bool {
 	if d.content == lint.PolicyContent {
 		return true
 	}

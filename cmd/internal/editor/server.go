@@ -144,7 +144,7 @@ func (s *server) requests() map[string]func(json.RawMessage) (any, error) {
 		"initialize":                 s.begin,
 		"shutdown":                   s.shut,
 		"textDocument/hover":         at(s, (*document).hover),
-		"textDocument/completion":    at(s, (*document).complete),
+		"textDocument/completion":    at(s, complete),
 		"textDocument/definition":    at(s, (*document).definition),
 		"textDocument/prepareRename": at(s, (*document).renamable),
 		"textDocument/rename":        at(s, (*document).rename),

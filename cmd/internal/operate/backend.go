@@ -64,7 +64,7 @@ type Backend struct {
 
 // onStore completes a command that works directly on a store: it adds the flags that select the
 // store, and --json.
-func (a Commands) onStore(
+func (a upkeep) onStore(
 	cmd *cobra.Command, standard, usage string,
 	run func(ctx context.Context, c config.Store, asJSON bool) error,
 ) *cobra.Command {
@@ -85,7 +85,7 @@ func (a Commands) onStore(
 }
 
 // withStore opens a store, runs work and closes the store.
-func (a Commands) withStore(ctx context.Context, c config.Store, work func(store.Store) error) (err error) {
+func (a upkeep) withStore(ctx context.Context, c config.Store, work func(store.Store) error) (err error) {
 	if c, err = c.WithDefaults(); err != nil {
 		return err
 	}

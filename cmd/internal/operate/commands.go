@@ -17,10 +17,11 @@ type Commands struct {
 
 // All returns the commands of this package in the order of the help.
 func (a Commands) All() []*cobra.Command {
+	u := upkeep{a}
 	return []*cobra.Command{
 		a.serveCommand(), a.tokenCommand(), a.freezeCommand(), a.thawCommand(), a.deliveriesCommand(),
 		a.candidateCommand(),
-		a.migrateCommand(), a.backupCommand(), a.restoreCommand(), a.pruneCommand(), a.keyCommand(), a.oidcCommand(),
+		u.migrateCommand(), u.backupCommand(), u.restoreCommand(), u.pruneCommand(), u.keyCommand(), a.oidcCommand(),
 		a.policiesCommand(), a.schemaCommand(),
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
-func (a Commands) keyCommand() *cobra.Command {
+func (a upkeep) keyCommand() *cobra.Command {
 	return term.Parent("key", "Make or change the key that a store is signed with", "",
 		a.newKeyCommand(), a.rotateCommand())
 }
 
-func (a Commands) newKeyCommand() *cobra.Command {
+func (a upkeep) newKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "new FILE",
 		Short: "Make a key, before the first start of replicas that share it",
@@ -44,7 +44,7 @@ func (a Commands) newKeyCommand() *cobra.Command {
 	}
 }
 
-func (a Commands) rotateCommand() *cobra.Command {
+func (a upkeep) rotateCommand() *cobra.Command {
 	var next, watermark string
 	cmd := &cobra.Command{
 		Use:   "rotate --store STORE --key OLD --new-key NEW",
@@ -73,7 +73,7 @@ func (a Commands) rotateCommand() *cobra.Command {
 	)
 }
 
-func (a Commands) rotate(ctx context.Context, c config.Store, next, watermark string, asJSON bool) (err error) {
+func (a upkeep) rotate(ctx context.Context, c config.Store, next, watermark string, asJSON bool) (err error) {
 	if c, err = c.WithDefaults(); err != nil {
 		return err
 	}

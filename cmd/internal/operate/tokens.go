@@ -269,7 +269,7 @@ func at[T any](
 		return out, err
 	}
 	where.Create = create
-	err = a.withStore(ctx, where, func(s store.Store) error {
+	err = upkeep{a}.withStore(ctx, where, func(s store.Store) error {
 		out, err = directly(s, tenant)
 		return err
 	})

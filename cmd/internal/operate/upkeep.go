@@ -16,10 +16,13 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
+// upkeep are the commands that maintain a store.
+type upkeep struct{ Commands }
+
 // storeUsage is the help of --store if ASSENT_STORE may be used instead.
 const storeUsage = "`PATH` or postgres:// URL; ASSENT_STORE"
 
-func (a Commands) migrateCommand() *cobra.Command {
+func (a upkeep) migrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate --store STORE",
 		Short: "Make the tables of a store, or bring them up to date, and say from which step to which",
@@ -30,7 +33,7 @@ func (a Commands) migrateCommand() *cobra.Command {
 	return a.onStore(cmd, config.DefaultStore, storeUsage, a.migrate)
 }
 
-func (a Commands) migrate(ctx context.Context, c config.Store, asJSON bool) error {
+func (a upkeep) migrate(ctx context.Context, c config.Store, asJSON bool) error {
 	c.Create = true
 	doc := migrated{Store: config.ShownStore(c.Where)}
 	err := a.withStore(ctx, c, func(s store.Store) error {
@@ -58,7 +61,7 @@ type migrated struct {
 	To    int    `json:"to"`
 }
 
-func (a Commands) backupCommand() *cobra.Command {
+func (a upkeep) backupCommand() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "backup --store STORE --to FILE",
@@ -76,7 +79,7 @@ func (a Commands) backupCommand() *cobra.Command {
 	)
 }
 
-func (a Commands) backup(ctx context.Context, c config.Store, to string, asJSON bool) error {
+func (a upkeep) backup(ctx context.Context, c config.Store, to string, asJSON bool) error {
 	if term.Exists(to) == nil {
 		return fmt.Errorf("%s exists: a backup never overwrites anything", to)
 	}
@@ -92,7 +95,7 @@ func (a Commands) backup(ctx context.Context, c config.Store, to string, asJSON 
 	})
 }
 
-func (a Commands) restoreCommand() *cobra.Command {
+func (a upkeep) restoreCommand() *cobra.Command {
 	var from string
 	var inPlace bool
 	cmd := &cobra.Command{
@@ -135,7 +138,7 @@ type Restored struct {
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-func (a Commands) restore(ctx context.Context, c config.Store, from string, asJSON bool) (err error) {
+func (a upkeep) restore(ctx context.Context, c config.Store, from string, asJSON bool) (err error) {
 	var in io.Reader
 	if from != "" {
 		f, err := os.Open(from)
@@ -199,7 +202,7 @@ func printRestored(p *term.Printer, r restoredDoc) {
 	}
 }
 
-func (a Commands) pruneCommand() *cobra.Command {
+func (a upkeep) pruneCommand() *cobra.Command {
 	var f pruneFlags
 	cmd := &cobra.Command{
 		Use:   "prune --store STORE --older-than 90d",
@@ -234,7 +237,7 @@ type pruneFlags struct {
 // probably a mistake.
 const leastPruneAge = 24 * time.Hour
 
-func (a Commands) prune(ctx context.Context, c config.Store, f pruneFlags, asJSON bool) error {
+func (a upkeep) prune(ctx context.Context, c config.Store, f pruneFlags, asJSON bool) error {
 	age, err := term.ParseAge(f.age)
 	if err != nil {
 		return fmt.Errorf("--older-than: %w", err)

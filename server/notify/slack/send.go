@@ -40,7 +40,7 @@ func (a *App) Send(ctx context.Context, job store.Job) error {
 		return notify.Permanent(errors.New("slack: this workspace belongs to another tenant"))
 	}
 	if job.Event == signin.EventAsked || job.Event == signin.EventOver {
-		return a.sendSignIn(ctx, job.Subject, job.Attempt > 1)
+		return signIns{a}.sendSignIn(ctx, job.Subject, job.Attempt > 1)
 	}
 	r, err := a.cfg.Requests.Request(ctx, job.Tenant, job.Subject)
 	if errors.Is(err, approval.ErrNotFound) {

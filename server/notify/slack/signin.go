@@ -15,6 +15,9 @@ import (
 	"github.com/assent-dev/assent/server/notify"
 )
 
+// signIns sends the links by which people sign in to tools.
+type signIns struct{ *App }
+
 // maxButtonURL is the longest URL that Slack accepts for a button.
 const maxButtonURL = 3000
 
@@ -29,7 +32,7 @@ type signInMessage struct {
 // sendSignIn makes the direct message match the state of a sign-in: while the sign-in is open
 // there is one message, to the Slack user of the person who may see it. As in show, it reads
 // the state again after each write.
-func (a *App) sendSignIn(ctx context.Context, id string, again bool) error {
+func (a signIns) sendSignIn(ctx context.Context, id string, again bool) error {
 	if a.cfg.SignIns == nil {
 		return notify.Permanent(errors.New("slack: nothing here asks people to sign in"))
 	}
@@ -54,7 +57,7 @@ func (a *App) sendSignIn(ctx context.Context, id string, again bool) error {
 }
 
 // stepSignIn does one step towards that, and reports whether nothing was left to do.
-func (a *App) stepSignIn(ctx context.Context, id string, again bool) (done bool, err error) {
+func (a signIns) stepSignIn(ctx context.Context, id string, again bool) (done bool, err error) {
 	asked, to, err := a.openSignIn(ctx, id)
 	if err != nil {
 		return false, err
@@ -87,7 +90,7 @@ func (a *App) stepSignIn(ctx context.Context, id string, again bool) (done bool,
 
 // postSignIn posts the message, and stores it before and after. If a crash happens in between,
 // closeSignIn posts a second message that cancels the first.
-func (a *App) postSignIn(ctx context.Context, asked *signin.Asked, to string) error {
+func (a signIns) postSignIn(ctx context.Context, asked *signin.Asked, to string) error {
 	channel, err := a.converse(ctx, to)
 	if err != nil {
 		return err
@@ -104,7 +107,7 @@ func (a *App) postSignIn(ctx context.Context, asked *signin.Asked, to string) er
 	return a.rememberSignIn(ctx, asked.ID, &next)
 }
 
-func (a *App) rememberSignIn(ctx context.Context, id string, m *signInMessage) error {
+func (a signIns) rememberSignIn(ctx context.Context, id string, m *signInMessage) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -115,7 +118,7 @@ func (a *App) rememberSignIn(ctx context.Context, id string, m *signInMessage) e
 
 // openSignIn returns an open sign-in and the Slack user who may see it, or an empty user if
 // there is none.
-func (a *App) openSignIn(ctx context.Context, id string) (asked signin.Asked, to string, err error) {
+func (a signIns) openSignIn(ctx context.Context, id string) (asked signin.Asked, to string, err error) {
 	asked, person, err := a.cfg.SignIns.SignIn(ctx, a.cfg.Tenant, id)
 	if errors.Is(err, approval.ErrNotFound) {
 		return asked, "", nil
@@ -129,7 +132,7 @@ func (a *App) openSignIn(ctx context.Context, id string) (asked signin.Asked, to
 
 // closeSignIn replaces the message, including its link. If it is not known whether the message
 // was posted, it posts another one instead.
-func (a *App) closeSignIn(ctx context.Context, id string, now *signInMessage) error {
+func (a signIns) closeSignIn(ctx context.Context, id string, now *signInMessage) error {
 	const text = "Sign-in no longer needed"
 	over := []slack.MsgOption{
 		slack.MsgOptionText(text, true),
@@ -153,7 +156,7 @@ func (a *App) closeSignIn(ctx context.Context, id string, now *signInMessage) er
 
 // signInOptions returns the message: the host first, and the link if the rules of package
 // signin allow it.
-func (a *App) signInOptions(asked *signin.Asked) []slack.MsgOption {
+func (a signIns) signInOptions(asked *signin.Asked) []slack.MsgOption {
 	words, _ := safetext.CutSlack(asked.Words(), maxText)
 	blocks := []slack.Block{section(words)}
 	if warning := asked.Warning(); warning != "" {
@@ -179,6 +182,6 @@ func (a *App) signInOptions(asked *signin.Asked) []slack.MsgOption {
 func signInKey(id string) string { return "signed " + id }
 
 // rememberedSignIn returns the stored message about a sign-in, or nil.
-func (a *App) rememberedSignIn(ctx context.Context, id string) (*signInMessage, error) {
-	return recall[signInMessage](ctx, a, signInKey(id), "sign-in "+id)
+func (a signIns) rememberedSignIn(ctx context.Context, id string) (*signInMessage, error) {
+	return recall[signInMessage](ctx, a.App, signInKey(id), "sign-in "+id)
 }
