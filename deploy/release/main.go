@@ -94,6 +94,9 @@ func run(args []string) error {
 	if err := r.npmFront(chosen); err != nil {
 		return err
 	}
+	if err := r.client(); err != nil {
+		return err
+	}
 	if err := r.formula(chosen); err != nil {
 		return err
 	}
