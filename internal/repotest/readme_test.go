@@ -64,7 +64,7 @@ func runsAsShown(t *testing.T, page string, least int, run func(command string) 
 		for _, line := range strings.Split(consoleBlock.FindStringSubmatch(block)[1], "\n") {
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
 				ran++
-				out.WriteString(line + "\n" + run(command))
+				out.WriteString(line + "\n" + golden.WholeLines(run(command)))
 			}
 		}
 
