@@ -1,6 +1,6 @@
 """Runs a page of docs/start as its reader does: page.py PAGE DIRECTORY, with the reader's environment.
 
-It writes the files that the page shows after "`NAME`:" or "`NAME`, …:", runs the commands of blocks of the type console
+It writes the files that the page shows after "Write this to `NAME`", runs the commands of blocks of the type console
 and compares what they print, starts the commands of blocks of the type sh in the background, and waits until the last
 of those has printed the next block of the type text. Meanwhile it opens the inbox by the link that was printed, and
 approves what waits there. "…" in a page stands for any text, and a line of it for any lines. A page may have six
@@ -23,7 +23,7 @@ import urllib.request
 MOST = 6
 LOOK = 2  # seconds; the inbox takes no answer that comes right after the page opened
 BLOCK = re.compile(
-    r"(?:`(?P<name>[^`\n]+)`[^`\n]*(?:\n[^`\n]+)*?:\n\n)?```(?P<kind>\w+)\n(?P<text>.*?)```", re.S
+    r"(?:Write this to `(?P<name>[^`\n]+)`(?:(?!\n\n).)*:\n\n)?```(?P<kind>\w+)\n(?P<text>.*?)```", re.S
 )
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/auth/\S+|http://127\.0\.0\.1:\d+/\S*dev/\S+")
 
