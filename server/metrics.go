@@ -21,6 +21,7 @@ import (
 // person, or an argument.
 type metrics struct {
 	handler  http.Handler
+	registry *prometheus.Registry
 	http     *prometheus.HistogramVec
 	calls    *prometheus.CounterVec
 	consumes *prometheus.CounterVec
@@ -147,6 +148,7 @@ func newMetrics(cfg Config) *metrics {
 	if cfg.CandidateCounts != nil {
 		registry.MustRegister(candidateFigures{cfg.CandidateCounts})
 	}
+	m.registry = registry
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
 }

@@ -62,7 +62,7 @@ func guideBlock(t *testing.T, home, block string) string {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, said)
 		}
-		out.WriteString(line + places.Replace(string(said)))
+		out.WriteString(line + golden.WholeLines(places.Replace(string(said))))
 	}
 
 	return out.String()

@@ -94,6 +94,9 @@ func run(args []string) error {
 	if err := r.npmFront(chosen); err != nil {
 		return err
 	}
+	if err := r.client(); err != nil {
+		return err
+	}
 	if err := r.formula(chosen); err != nil {
 		return err
 	}
@@ -243,11 +246,28 @@ func (r *release) read(path, name string) (entry, error) {
 	return entry{name: cmp.Or(name, filepath.Base(path)), text: text, mode: 0o644}, err
 }
 
-// documents are the files that go with the binaries into every archive.
+// documents are the files that go with the binaries into every archive: the licence, the changes, how to install, and
+// the profiles of coding agents.
 func (r *release) documents() ([]entry, error) {
+	paths := []string{"LICENSE", "CHANGELOG.md", "docs/guides/install.md"}
+	for _, profile := range []string{"daily", "careful"} {
+		files, err := filepath.Glob(filepath.Join(r.root, "examples/coding-agent", profile, "*.yaml"))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			if !strings.HasSuffix(file, ".test.yaml") {
+				paths = append(paths, "examples/coding-agent/"+profile+"/"+filepath.Base(file))
+			}
+		}
+	}
 	var out []entry
-	for _, path := range []string{"LICENSE", "CHANGELOG.md", "docs/guides/install.md"} {
-		e, err := r.read(path, "")
+	for _, path := range paths {
+		name := "" // that of the file
+		if strings.HasPrefix(path, "examples/") {
+			name = path
+		}
+		e, err := r.read(path, name)
 		if err != nil {
 			return nil, err
 		}

@@ -45,6 +45,12 @@ func (r *release) wheel(t target, files []entry) error {
 		entry{name: dist + ".dist-info/METADATA", text: []byte(metadata), mode: 0o644},
 		entry{name: dist + ".dist-info/WHEEL", text: []byte(wheel.String()), mode: 0o644},
 	)
+
+	return r.writeWheel(dist, "py3-none-"+t.wheel, all)
+}
+
+// writeWheel adds RECORD, the list of the files with their digests, and writes the wheel.
+func (r *release) writeWheel(dist, tags string, all []entry) error {
 	var record strings.Builder
 	for _, f := range all {
 		sum := sha256.Sum256(f.text)
@@ -57,5 +63,5 @@ func (r *release) wheel(t target, files []entry) error {
 		return err
 	}
 
-	return r.write(dist+"-py3-none-"+t.wheel+".whl", text)
+	return r.write(dist+"-"+tags+".whl", text)
 }

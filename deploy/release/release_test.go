@@ -84,3 +84,30 @@ func TestRefusesADirectoryWithFiles(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestClientsHaveTheVersionOfTheSources checks that the clients for Python and TypeScript carry the version of the binaries.
+func TestClientsHaveTheVersionOfTheSources(t *testing.T) {
+	source, err := os.ReadFile("../../cmd/internal/term/term.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := string(versionLine.FindSubmatch(source)[1])
+	r := release{version: version, root: "../.."}
+	p, err := r.project()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Requires-Dist: joserfc>=1.6,<2; extra == 'permits'\n"
+	if text := p.metadata(); !strings.Contains(text, want) || !strings.Contains(text, "Name: assent-client\nVersion: "+version+"\n") {
+		t.Errorf("the metadata lacks %q or the name:\n%s", want, text)
+	}
+	if _, err := (&release{version: "9.9.9", root: "../.."}).project(); err == nil {
+		t.Error("a client of another version is packed")
+	}
+	for _, file := range []string{"package.json", "package-lock.json"} {
+		text, err := os.ReadFile("../../clients/typescript/" + file)
+		if err != nil || !strings.Contains(string(text), `"version": "`+version+`"`) {
+			t.Errorf("clients/typescript/%s does not have version %s: %v", file, version, err)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -30,4 +31,13 @@ func Equal(t testing.TB, name, got string) {
 	if got != string(want) {
 		t.Errorf("%s differs, -update rewrites it\n--- got\n%s\n--- want\n%s", path, got, want)
 	}
+}
+
+// WholeLines returns a text with a newline at its end, unless it is empty. A block of a page needs it: without it the
+// fence that ends the block would be on the last line of the output.
+func WholeLines(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
 }

@@ -91,6 +91,7 @@ func checkDeployment(t *testing.T, assent string) {
 		checkCommand(t, assent, c)
 	}
 	checkCompose(t, file("compose.yaml"))
+	checkNames(t, file)
 	checkServeFile(t, assent, file("serve.yaml"))
 }
 
@@ -132,14 +133,61 @@ func checkCompose(t *testing.T, text string) {
 			t.Error(err)
 		}
 	}
-	for _, service := range doc.Root.Get("services").Fields {
-		for _, secret := range service.Value.Get("secrets").Items {
-			if doc.Root.Get("secrets").Get(secret.Text) == nil {
-				t.Errorf(
-					"deploy/compose.yaml: service %s wants the secret %s, which is none",
-					service.Key.Text,
-					secret.Text,
-				)
+	services, volumes := doc.Root.Get("services"), doc.Root.Get("volumes")
+	for _, service := range services.Fields {
+		name := service.Key.Text
+		for _, secret := range items(service.Value, "secrets") {
+			if doc.Root.Get("secrets").Get(secret) == nil {
+				t.Errorf("deploy/compose.yaml: service %s wants the secret %s, which is none", name, secret)
+			}
+		}
+		for _, volume := range items(service.Value, "volumes") {
+			from, _, _ := strings.Cut(volume, ":")
+			_, err := os.Stat(filepath.Join(top, "deploy", from))
+			switch {
+			case from == "./config": // the operator makes it
+			case strings.HasPrefix(from, "./") && err != nil:
+				t.Errorf("deploy/compose.yaml: service %s: %v", name, err)
+			case !strings.HasPrefix(from, "./") && volumes.Get(from) == nil:
+				t.Errorf("deploy/compose.yaml: service %s mounts the volume %s, which is none", name, from)
+			}
+		}
+		for _, other := range items(service.Value, "depends_on") {
+			if services.Get(other) == nil {
+				t.Errorf("deploy/compose.yaml: service %s needs %s, which is none", name, other)
+			}
+		}
+	}
+}
+
+// items returns the texts of a list, or the keys of a mapping. A service may leave both out.
+func items(service *yamldoc.Node, field string) []string {
+	var out []string
+	if node := service.Get(field); node != nil {
+		for _, item := range node.Items {
+			out = append(out, item.Text)
+		}
+		for _, each := range node.Fields {
+			out = append(out, each.Key.Text)
+		}
+	}
+
+	return out
+}
+
+// checkNames checks that Caddy, Dex and the service use the same addresses.
+func checkNames(t *testing.T, file func(string) string) {
+	t.Helper()
+	const public, issuer = "https://assent.example.com", "https://login.example.com"
+	for name, texts := range map[string][]string{
+		"serve.yaml":      {"public_url: " + public + "\n", `issuer: "` + issuer + `"`, "client_id: assent,", "/run/secrets/oidc"},
+		"dex/config.yaml": {"issuer: " + issuer + " ", "id: assent\n", `"` + public + `/auth/callback/default"`, "0.0.0.0:5556"},
+		"caddy/Caddyfile": {"\nassent.example.com {", "\nlogin.example.com {", "reverse_proxy assent:7717 ", "reverse_proxy dex:5556\n"},
+		"compose.yaml":    {"aliases: [assent.example.com, login.example.com]"},
+	} {
+		for _, text := range texts {
+			if !strings.Contains(file(name), text) {
+				t.Errorf("deploy/%s has no %q", name, text)
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func runsAsShown(t *testing.T, page string, least int, run func(command string) 
 		for _, line := range strings.Split(consoleBlock.FindStringSubmatch(block)[1], "\n") {
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
 				ran++
-				out.WriteString(line + "\n" + run(command))
+				out.WriteString(line + "\n" + golden.WholeLines(run(command)))
 			}
 		}
 
@@ -171,7 +171,7 @@ func squeeze(text string) string { return strings.Join(strings.Fields(text), " "
 func TestReadmeRun(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	out := shell(t, "make run DEMO='--once --auto-approve' BIN="+bin)
-	for _, want := range []string{"no findings", "allow  ", "ask  Rebalance core", "deny  ", "verified: all"} {
+	for _, want := range []string{"no findings", "allow  ", "ask  Rebalance core", "deny  ", "It sends money away.", "assent audit verify\nverified: all"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("make run does not print %q:\n%s", want, out)
 		}

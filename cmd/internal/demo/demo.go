@@ -186,17 +186,32 @@ type demoDesk struct {
 
 // steps returns the steps that the agent repeats.
 func (d *demoDesk) steps() []func(ctx context.Context) error {
-	calls := []string{
-		`{"kind":"tool","tool":"get_quote","args":{"symbol":"ACME"},"session":"demo"}`,
-		`{"kind":"tool","tool":"execute_trade","args":{"side":"buy","symbol":"ACME","amount":20000,"currency":"USD"}` +
-			`,"session":"demo"}`,
-		`{"kind":"tool","tool":"execute_trade","args":{"side":"buy","symbol":"ACME","amount":15000,"currency":"USD"}` +
-			`,"session":"demo"}`,
-		`{"kind":"tool","tool":"wire_funds","args":{"to":"somewhere","amount":1},"session":"demo"}`,
+	calls := []struct{ title, call string }{
+		{
+			"It looks up a price. This changes nothing.",
+			`{"kind":"tool","tool":"get_quote","args":{"symbol":"ACME"},"session":"demo"}`,
+		},
+		{
+			"It buys shares for 20,000 USD.",
+			`{"kind":"tool","tool":"execute_trade","args":{"side":"buy","symbol":"ACME","amount":20000,` +
+				`"currency":"USD"},"session":"demo"}`,
+		},
+		{
+			"It buys for 15,000 USD. If the last approval was a standing one for trades up to its amount, nobody is asked.",
+			`{"kind":"tool","tool":"execute_trade","args":{"side":"buy","symbol":"ACME","amount":15000,` +
+				`"currency":"USD"},"session":"demo"}`,
+		},
+		{
+			"It sends money away.",
+			`{"kind":"tool","tool":"wire_funds","args":{"to":"somewhere","amount":1},"session":"demo"}`,
+		},
 	}
 	var all []func(ctx context.Context) error
-	for _, call := range calls {
-		all = append(all, func(ctx context.Context) error { return d.step(ctx, call) })
+	for _, c := range calls {
+		all = append(all, func(ctx context.Context) error {
+			d.Printf("%s\n", term.Bold.Of(c.title))
+			return d.step(ctx, c.call)
+		})
 	}
 	return slices.Insert(all, len(all)-1, d.mcpStep)
 }
@@ -239,8 +254,12 @@ func (d *demoDesk) loop(ctx context.Context, f demoFlags, cfg config.Serve, r op
 			}
 		}
 
-		if f.once {
-			return errors.Join(d.verified(ctx, cfg.KeyFile+".pub"), d.Done())
+		err := d.verified(ctx, cfg.KeyFile+".pub", f.once)
+		if !f.once && ctx.Err() != nil {
+			return nil
+		}
+		if f.once || err != nil {
+			return errors.Join(err, d.Done())
 		}
 	}
 }
@@ -355,8 +374,8 @@ func (d *demoDesk) approveIt(ctx context.Context, id string, grant openapi.Grant
 }
 
 // verified waits until everything is sealed, and verifies the ledger as an auditor would: from an
-// export, with only the key.
-func (d *demoDesk) verified(ctx context.Context, keyFile string) error {
+// export, with only the key. It also lists the entries if list is true.
+func (d *demoDesk) verified(ctx context.Context, keyFile string, list bool) error {
 	key, err := audit.PublicKeyOf(keyFile)
 	if err != nil {
 		return err
@@ -374,7 +393,7 @@ func (d *demoDesk) verified(ctx context.Context, keyFile string) error {
 			if complete, err := wholeDemo(export.Bytes(), key); err != nil {
 				return err
 			} else if complete {
-				return d.printLedger(export.Bytes(), key)
+				return d.printLedger(export.Bytes(), key, list)
 			}
 		}
 
@@ -408,13 +427,15 @@ func wholeDemo(export []byte, key string) (complete bool, err error) {
 	return complete, err
 }
 
-func (d *demoDesk) printLedger(export []byte, key string) error {
-	d.Printf("ledger\n")
+func (d *demoDesk) printLedger(export []byte, key string, list bool) error {
+	d.Printf("%s\n", term.Bold.Of("The signed log, exported and checked with the public key alone: assent audit verify"))
 	_, err := ledger.Verify(bytes.NewReader(export), ledger.VerifyOptions{
 		PublicKey: key,
 		Each: func(index int64, leaf ledger.Leaf, _ ledger.Openings) error {
-			d.Printf("  ")
-			audit.PrintLeaf(d.Printer, index, leaf)
+			if list {
+				d.Printf("  ")
+				audit.PrintLeaf(d.Printer, index, leaf)
+			}
 			return nil
 		},
 	})
@@ -426,5 +447,6 @@ func (d *demoDesk) printLedger(export []byte, key string) error {
 		return err
 	}
 	audit.PrintVerdict(d.Printer, v)
+	d.Printf("\n")
 	return d.Done()
 }

@@ -233,6 +233,7 @@ const (
 // mcpStep calls a tool of an MCP server as an agent does: it makes the call, reads that it must
 // wait, and makes the same call again.
 func (d *demoDesk) mcpStep(ctx context.Context) error {
+	d.Printf("%s\n", term.Bold.Of("It writes a file, with a tool of an MCP server behind the gateway."))
 	d.Printf("agent   calls %s of an MCP server, %s\n", demoTool, demoCall)
 	params := `{"name":"write_file","arguments":` + demoCall + `}`
 	for asked := ""; ; {

@@ -3,7 +3,8 @@ the tool that the prompt names.
 
 A prompt "CALL NAME {arguments}" becomes a call of that tool, and one with several becomes one after the other, where session_id is what
 the last one told; then the answer is "done". What the product told the model of its calls is written to the file that is this
-program's first argument, one line each: [how many calls have ended, what it told of the last one]."""
+program's first argument, one line each: [how many calls have ended, what it told of the last one]. A second argument is the prompt in
+place of one that names no call."""
 
 import http.server
 import json
@@ -11,6 +12,7 @@ import re
 import sys
 
 TOLD = open(sys.argv[1], "a", encoding="utf-8")
+OTHER = sys.argv[2] if len(sys.argv) > 2 else ""
 
 
 def turn(texts, results):
@@ -20,7 +22,7 @@ def turn(texts, results):
     for result in results[-1:]:
         TOLD.write(json.dumps([len(results), result]) + "\n")
         TOLD.flush()
-    prompt = next((text for text in reversed(texts) if "CALL " in text), "")
+    prompt = next((text for text in reversed(texts) if "CALL " in text), OTHER if texts else "")
     calls = re.finditer(r"CALL (\w+) (?=\{)", prompt)
     wanted = [(call[1], json.JSONDecoder().raw_decode(prompt, call.end())[0]) for call in calls]
     if len(results) >= len(wanted):

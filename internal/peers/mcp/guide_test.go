@@ -103,7 +103,7 @@ func (g *guide) runs(block string) string {
 		if !ok {
 			continue
 		}
-		out.WriteString(line + g.prints(command))
+		out.WriteString(line + golden.WholeLines(g.prints(command)))
 	}
 	return out.String()
 }
