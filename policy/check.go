@@ -134,6 +134,14 @@ func (r *reader) reach(rule *Rule, match *yamldoc.Node) {
 			),
 		)
 	}
+	if takes := match.Get("except").Field("takes"); takes != nil {
+		r.add(yamldoc.Warn(
+			ruleIdleExcept,
+			takes.Key.Range,
+			"an exception with takes has no effect: an argument never takes a call out of a rule",
+			"an exception without takes, or a condition in when",
+		))
+	}
 	if refs := match.Field("server_refs"); refs != nil && len(rule.Match.Kinds) > 0 &&
 		!slices.Contains(rule.Match.Kinds, MCPTool) {
 		r.add(yamldoc.Warn(
