@@ -22,6 +22,7 @@ type tool struct {
 	name        string // the server's own
 	definition  string // its digest, with that of the server
 	annotations map[string]bool
+	declared    []string // arguments of its input schema
 	withheld    string // why calls don't run: a sentence; "" for one that is offered
 	asks        string // why each call is asked about; "" where the rules say
 	verdict     *catalog.Verdict
@@ -441,6 +442,7 @@ func offered(e catalog.Entry) *tool {
 		name:        e.Name,
 		definition:  e.Verdict.Digest,
 		annotations: e.Verdict.Tool.Annotations,
+		declared:    e.Verdict.Tool.Declared,
 		verdict:     &e.Verdict,
 	}
 	switch e.Verdict.State {

@@ -83,6 +83,9 @@ type Call struct {
 	// Annotations are the MCP hints that the server reported; a hint
 	// that is not there takes MCP's default.
 	Annotations map[string]bool `json:"annotations,omitempty"`
+	// Declared lists the arguments that the tool's input schema declares, sorted. It is nil if the
+	// schema is not known. A rule with takes meets the call if each argument is declared or present.
+	Declared []string `json:"declared,omitempty"`
 	// Remote distinguishes local and remote agents with the same alias.
 	Remote Remote `json:"remote,omitempty"`
 
@@ -140,6 +143,7 @@ func (c *Call) Recorded() Call {
 		out.ParentInput = slices.Clone(c.ParentInput)
 	}
 	out.Annotations = maps.Clone(c.Annotations)
+	out.Declared = slices.Clone(c.Declared)
 	if c.Workspace != nil {
 		workspace := *c.Workspace
 		workspace.Outside = slices.Clone(workspace.Outside)
@@ -242,6 +246,8 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 	switch field {
 	case "annotations":
 		return c.setAnnotations(raw, lim)
+	case "declared":
+		return c.setDeclared(raw, lim)
 	case "remote":
 		return c.setRemote(raw, lim)
 	case "workspace":
@@ -404,6 +410,43 @@ func (c *Call) setAnnotations(raw []byte, lim value.Limits) error {
 	return nil
 }
 
+func (c *Call) setDeclared(raw []byte, lim value.Limits) error {
+	v, err := value.Parse(raw, lim)
+	if err != nil {
+		return err
+	}
+	c.Declared = []string{}
+	for _, item := range v.Items {
+		if item.Kind == value.String {
+			c.Declared = append(c.Declared, item.Text)
+		}
+	}
+	if v.Kind != value.Array || len(c.Declared) != len(v.Items) {
+		return errors.New("expected a list of names")
+	}
+	slices.Sort(c.Declared)
+	c.Declared = slices.Compact(c.Declared)
+	return nil
+}
+
+// DeclaredIn returns the sorted names of the arguments that the input schema of a tool declares: the
+// members of its `properties`.
+func DeclaredIn(schema []byte) []string {
+	names := []string{}
+	for m, err := range value.SplitObject(schema) {
+		if err != nil || m.Key != "properties" {
+			continue
+		}
+		for property, err := range value.SplitObject(m.Raw) {
+			if err == nil {
+				names = append(names, property.Key)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 func (c *Call) setRemote(raw []byte, lim value.Limits) error {
 	v, err := value.Parse(raw, lim)
 	if err != nil {
@@ -453,6 +496,7 @@ func unknownField(field string) error {
 		"args",
 		"parent",
 		"annotations",
+		"declared",
 		"remote",
 		"principal",
 		"session",
@@ -471,9 +515,9 @@ func unknownField(field string) error {
 func fieldsOf(k Kind) (must, may []string) {
 	switch k {
 	case Tool:
-		return []string{"tool"}, []string{"annotations"}
+		return []string{"tool"}, []string{"annotations", "declared"}
 	case MCPTool:
-		return []string{"server", "tool"}, []string{"annotations"}
+		return []string{"server", "tool"}, []string{"annotations", "declared"}
 	case Skill:
 		return []string{"agent", "skill"}, []string{"parent", "annotations"}
 	case Delegation:

@@ -77,6 +77,7 @@ func (g *Gateway) present(r *record, op *operation) *resolve.Call {
 		Principal:      c.User,
 		Session:        sessionName(c.Caller, c.root()),
 		ToolDefinition: op.digest,
+		Declared:       resolve.DeclaredIn(op.InputSchema),
 	}
 	if g.cfg.MCPServer != "" {
 		call.Kind, call.Server = resolve.MCPTool, g.cfg.MCPServer

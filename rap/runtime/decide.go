@@ -30,6 +30,7 @@ func (r *Runtime) planCall(c *call) *resolve.Call {
 		Principal:      p.User,
 		Session:        p.Thread,
 		ToolDefinition: p.Definition,
+		Declared:       p.Declared,
 	}
 	if s := r.servers[p.Server]; s != nil && s.MCPServer != "" {
 		out.Kind = resolve.MCPTool

@@ -13,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/internal/names"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // Invoke makes a call: it is validated, decided, approved if the plan asks, and sent. Invoke
@@ -129,6 +130,7 @@ func (r *Runtime) choose(ctx context.Context, c *call) (invalid string, err erro
 	c.Part.Server = tool.Server
 	c.Part.Endpoint = tool.endpoint
 	c.Part.Definition = tool.Digest()
+	c.Part.Declared = resolve.DeclaredIn(tool.InputSchema)
 	c.Part.Destroys = hinted(tool.Annotations.Destructive)
 	if err := tool.CheckArguments(c.Arguments); err != nil {
 		return "the arguments are not valid: " + plainError(err), nil
