@@ -468,22 +468,29 @@ func (c *Call) setAt(raw []byte, lim value.Limits) error {
 	if err != nil {
 		return err
 	}
-	at, err := time.Parse(time.RFC3339Nano, v.Text)
+	c.At, err = ParseMoment(v.Text) // empty if it is no string
+	return err
+}
+
+var errMoment = errors.New(`expected a moment such as "2026-11-28T14:30:00Z"`)
+
+// ParseMoment reads the moment of a call.
+func ParseMoment(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339Nano, text)
 	const day = 24 * 60 * 60
 	_, offset := at.Zone()
 	// Parse also takes hours of one digit, a comma before the fraction, and an offset of 24 hours or with
 	// 60 minutes.
-	lenient := len(v.Text) < len("2006-01-02T15:04:05Z") || v.Text[len("2006-01-02T15")] != ':' ||
-		strings.Contains(v.Text, ",") || strings.HasSuffix(v.Text, ":60") || offset <= -day || offset >= day
-	if v.Kind != value.String || err != nil || lenient {
-		return errors.New(`expected a moment such as "2026-11-28T14:30:00Z"`)
+	lenient := len(text) < len("2006-01-02T15:04:05Z") || text[len("2006-01-02T15")] != ':' ||
+		strings.Contains(text, ",") || strings.HasSuffix(text, ":60") || offset <= -day || offset >= day
+	if err != nil || lenient {
+		return time.Time{}, errMoment
 	}
 	if at.IsZero() {
 		at = at.Add(1) // the zero time means that no moment is known
 	}
-	c.At = at
 
-	return nil
+	return at, nil
 }
 
 func unknownField(field string) error {
