@@ -58,7 +58,8 @@ type Matcher struct {
 	Tests    []Test
 	Literal  bool // written as a bare scalar: one Eq test
 	// Takes means that the matcher has no tests and is true if the call has the argument Key, a
-	// whole name, and it is not null. Otherwise it is false.
+	// whole name, and it is not null, or if the schema of the called tool declares it. Otherwise it is
+	// false.
 	Takes bool
 	// Time is a test of the moment of the call, in place of Tests. Key is then "time".
 	Time *TimeTest
@@ -109,7 +110,8 @@ func And(a, b *Expr) *Expr {
 	return out
 }
 
-// Takes returns a condition that is true if a call has all arguments with these names.
+// Takes returns a condition that is true if a call has all arguments with these names, or its tool
+// declares them.
 func Takes(names []string) *Expr {
 	g := Group{}
 	for _, name := range names {

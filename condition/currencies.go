@@ -25,3 +25,6 @@ var currencies = [...]string{
 	3: " BHD IQD JOD KWD LYD OMR TND ",
 	4: " CLF UYW ",
 }
+
+// unitless are the active codes of ISO 4217 without a minor unit.
+const unitless = " XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA XXX "

@@ -105,7 +105,7 @@ func (g group) explain(at int, src *Group, v *View) (Truth, []Observation) {
 	}
 	observations := make([]Observation, len(g))
 	for i := range g {
-		if g[i].takes {
+		if g[i].takes != "" {
 			continue
 		}
 		truth, why, seen := g[i].look(v)

@@ -358,8 +358,8 @@ func (p *parser) table(m *Money, op Op, n *yamldoc.Node) bool {
 
 const capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// sameCodes reports tables with different codes, and warns about codes whose smallest unit is not
-// known.
+// sameCodes reports tables with different codes. It warns about codes that no currency has, and about
+// those whose smallest unit is needed and not known.
 func (p *parser) sameCodes(m *Money, n *yamldoc.Node) bool {
 	first := sorted(slices.Clone(m.Bounds[0].Codes))
 	for _, b := range m.Bounds[1:] {
@@ -370,9 +370,16 @@ func (p *parser) sameCodes(m *Money, n *yamldoc.Node) bool {
 		}
 	}
 	for _, code := range first {
-		if _, known := minorUnits(code); m.Minor && !known {
-			p.findings = append(p.findings, yamldoc.Warn(ruleUnit, n.Get(string(m.Bounds[0].Op)).Field(code).Key.Range,
-				"the smallest unit of "+code+" is not known, so with minor_units every amount in it is unknown",
+		at := n.Get(string(m.Bounds[0].Op)).Field(code).Key.Range
+		_, known := minorUnits(code)
+		switch {
+		case !known && !strings.Contains(unitless, " "+code+" "):
+			p.findings = append(p.findings, yamldoc.Warn(ruleCode, at,
+				code+" is not an active code of ISO 4217, so no amount is in it",
+				"the code of a currency, such as EUR"))
+		case !known && m.Minor:
+			p.findings = append(p.findings, yamldoc.Warn(ruleUnit, at,
+				code+" has no minor unit, so with minor_units every amount in it is unknown",
 				"an active code of ISO 4217 that has a minor unit"))
 		}
 	}

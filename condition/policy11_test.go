@@ -281,12 +281,19 @@ func TestOperandsOfPolicies11AreChecked(t *testing.T) {
 			t.Errorf("%s is false although it can't be read", test)
 		}
 	}
-	for _, test := range []string{
-		"money: {currency: c, gt: {XAU: 5}, minor_units: true}",
-		"money: {currency: c, gt: {ZZZ: 5, EUR: 1}, minor_units: true}",
+	for test, want := range map[string]string{
+		"money: {currency: c, gt: {XAU: 5}, minor_units: true}":         "currency-without-unit",
+		"money: {currency: c, gt: {ZZZ: 5, EUR: 1}, minor_units: true}": "currency-unknown",
+		"money: {currency: c, gt: {ERU: 5}, otherwise: false}":          "currency-unknown",
+		"money: {currency: c, gt: {XAU: 5, EUR: 1}}":                    "",
 	} {
-		if _, findings := read(t, match("a: {"+test+"}")); len(findings) != 1 || findings[0].Rule != ruleUnit {
-			t.Errorf("%s: %v", test, findings)
+		_, findings := read(t, match("a: {"+test+"}"))
+		got := ""
+		for _, f := range findings {
+			got += f.Rule
+		}
+		if got != want {
+			t.Errorf("%s: %q", test, got)
 		}
 	}
 }

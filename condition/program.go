@@ -17,6 +17,8 @@ type View struct {
 	At     time.Time     // the moment of the call; the zero time if it is not known
 	Args   value.Scratch // the arguments; for LoopExit and Route their document
 	Parent value.Scratch // the input of the agent that makes the call
+	// Declared are the arguments that the schema of the called tool declares, for Takes.
+	Declared []string
 }
 
 // Compiler compiles conditions that are evaluated on the same view to Programs, and collects
@@ -74,17 +76,17 @@ type matcher struct {
 	fault  string // why the key is not valid
 	shown  string // the tests, for observations
 	src    int    // index in Group.Matchers
-	takes  bool   // see Matcher.Takes
+	takes  string // the argument of Matcher.Takes; otherwise empty
 	time   *TimeTest
 }
 
 func (c *Compiler) matcher(use Use, src *Matcher) matcher {
-	m := matcher{slot: -1, nested: -1, shown: describe(src), takes: src.Takes, time: src.Time}
+	m := matcher{slot: -1, nested: -1, shown: describe(src), time: src.Time}
 	if src.Time != nil {
 		return m
 	}
 	if src.Takes {
-		m.slot = c.args.Add(src.Key)
+		m.slot, m.takes = c.args.Add(src.Key), src.Key
 		return m
 	}
 	m.slot, m.nested, m.parent, m.fault = c.locate(use, src.Key)
@@ -213,8 +215,8 @@ func (m *matcher) truth(v *View) Truth {
 	}
 	s := &doc.Slots[m.slot]
 	switch {
-	case m.takes:
-		return truthOf(s.Kind != value.Absent && s.Kind != value.Null)
+	case m.takes != "":
+		return truthOf(s.Kind != value.Absent && s.Kind != value.Null || slices.Contains(v.Declared, m.takes))
 	case m.nested < 0:
 		return all(m.tests, s, v)
 	}

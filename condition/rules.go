@@ -12,6 +12,7 @@ const (
 	ruleShape         = "condition-shape"
 	ruleOperand       = "operand-invalid"
 	ruleUnit          = "currency-without-unit"
+	ruleCode          = "currency-unknown"
 	ruleRegex         = "regex-invalid"
 	ruleRegexRE2      = "regex-not-re2"
 	ruleRegexSize     = "regex-too-large"
@@ -29,6 +30,7 @@ var pages embed.FS
 func Rules() []diag.RuleInfo {
 	infos := diag.Pages(pages,
 		ruleShape,
+		ruleCode,
 		ruleUnit,
 		ruleOperand,
 		ruleRegexControl,

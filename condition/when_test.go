@@ -1,11 +1,16 @@
 package condition
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/value"
 )
@@ -219,5 +224,24 @@ func TestTextsOutsideOfAllAreNone(t *testing.T) {
 	without := texts{but: true, outside: []*texts{&all}}
 	if got := without.reduced(nil); !got.empty() {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The database of the machine is not read: with it, two machines could decide one call differently.
+func TestZonesDoNotDependOnTheMachine(t *testing.T) {
+	dir := t.TempDir()
+	utc, err := fs.ReadFile(zones(), "UTC")
+	must.Do(t, errors.Join(err, os.Mkdir(filepath.Join(dir, "Europe"), 0o700),
+		os.WriteFile(filepath.Join(dir, "Europe", "Berlin"), utc, 0o600),
+		os.WriteFile(filepath.Join(dir, "Mine"), utc, 0o600)))
+	t.Setenv("ZONEINFO", dir)
+
+	zone, err := zoneOf("Europe/Berlin")
+	must.Do(t, err)
+	if _, offset := time.Date(2026, 7, 1, 12, 0, 0, 0, zone).Zone(); offset != 2*60*60 {
+		t.Errorf("the offset in July is %d s", offset)
+	}
+	if _, err = zoneOf("Mine"); err == nil {
+		t.Error("a zone of the machine was loaded")
 	}
 }

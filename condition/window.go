@@ -4,12 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // the names of zones must not depend on the machine
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
@@ -138,20 +136,6 @@ func windowOf(key string) (*Window, bool) {
 	var err error
 	w.zone, err = zoneOf(w.Zone)
 	return w, err == nil
-}
-
-// zoneOf returns the zone with an exact name of the IANA database.
-func zoneOf(name string) (*time.Location, error) {
-	files := strings.HasPrefix(name, "posix") || strings.HasPrefix(name, "right/") // of some machines only
-	// LoadLocation also opens files by names such as Europe//Berlin.
-	if files || path.Clean(name) != name || slices.Contains([]string{"", "Local", "localtime", "Factory"}, name) {
-		return nil, errors.New("no zone has that name")
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, errors.New("no zone has that name")
-	}
-	return zone, nil
 }
 
 // timeTests reads the `time` of a group.

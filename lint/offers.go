@@ -37,6 +37,19 @@ func (c Catalogs) Server(space *schema.ActionSpace, alias string) (tools []*cata
 	return tools, known
 }
 
+// Offered returns the names of the tools that the MCP servers of an agent offer, by alias.
+func (c Catalogs) Offered(space *schema.ActionSpace) map[string][]string {
+	out := map[string][]string{}
+	for i := range space.MCPServers {
+		alias := space.MCPServers[i].Alias
+		tools, _ := c.Server(space, alias)
+		for _, t := range tools {
+			out[alias] = append(out[alias], t.Name)
+		}
+	}
+	return out
+}
+
 func appendTools(tools []*catalog.Tool, list *catalog.Catalog) []*catalog.Tool {
 	for i := range list.Tools {
 		tools = append(tools, &list.Tools[i])

@@ -125,6 +125,7 @@ func (t *tool) call(by *caller, args []byte) *resolve.Call {
 		Tool:           t.name,
 		Args:           args,
 		Annotations:    t.annotations,
+		Declared:       t.declared,
 		Principal:      by.Principal,
 		Session:        by.Session,
 		ToolDefinition: t.definition,

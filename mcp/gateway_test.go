@@ -292,3 +292,18 @@ func (w *world) pending(t *testing.T) approval.Summary {
 		return page.Requests[0], true
 	})
 }
+
+// TestRulesMeetDeclaredArguments: a rule with takes meets calls of a tool that declares the argument in its
+// schema, also if a call leaves it out and the server uses its own default.
+func TestRulesMeetDeclaredArguments(t *testing.T) {
+	t.Parallel()
+	policy := strings.Replace(ruled(`match: {takes: [mode]}, deny: No mode is chosen here.`), "1.0.0", "1.1.0", 1)
+	w := newWorldOf(t, open, policy, nil)
+	w.files.tools[1] = json.RawMessage(
+		`{"name":"write_file","description":"Writes.","inputSchema":{"type":"object","properties":{"mode":{}}}}`)
+	r := &row{world: w, t: t}
+	c := r.connect(t)
+	c.expect(c.call("write_file", `{}`), "No mode is chosen here.")
+	c.expect(c.call("read_file", `{"mode":1}`), "No mode is chosen here.")
+	c.expect(c.call("read_file", `{}`), "done 1")
+}

@@ -53,6 +53,7 @@ type part struct {
 
 	User        string          `json:"user,omitempty"` // the principal, who let it run
 	Annotations map[string]bool `json:"annotations,omitempty"`
+	Declared    []string        `json:"declared,omitempty"`
 	InPlace     bool            `json:"in_place,omitempty"` // the principal may be asked in the client itself
 	Linked      bool            `json:"linked,omitempty"`   // the client was sent to the request's page
 }

@@ -22,8 +22,9 @@ type tool struct {
 	name        string // the server's own
 	definition  string // its digest, with that of the server
 	annotations map[string]bool
-	withheld    string // why calls don't run: a sentence; "" for one that is offered
-	asks        string // why each call is asked about; "" where the rules say
+	declared    []string // arguments of its input schema
+	withheld    string   // why calls don't run: a sentence; "" for one that is offered
+	asks        string   // why each call is asked about; "" where the rules say
 	verdict     *catalog.Verdict
 }
 
@@ -456,6 +457,7 @@ func offered(e catalog.Entry) *tool {
 		name:        e.Name,
 		definition:  e.Verdict.Digest,
 		annotations: e.Verdict.Tool.Annotations,
+		declared:    e.Verdict.Tool.Declared,
 		verdict:     &e.Verdict,
 	}
 	switch e.Verdict.State {

@@ -100,7 +100,7 @@ func (k *keeper) wantsUser(c *record, v hold.Verdict) bool {
 
 // askUser asks the principal.
 func (k *keeper) askUser(c *record, v hold.Verdict) durable.Ruling {
-	c.Part.Annotations = v.Call.Annotations
+	c.Part.Annotations, c.Part.Declared = v.Call.Annotations, v.Call.Declared
 	c.Part.InPlace = hold.UserMay(v.Require) == ""
 	within := v.Within()
 	if within == 0 {
@@ -117,6 +117,7 @@ func (k *keeper) question(c *record) hold.Question {
 		name:        c.Part.Tool,
 		definition:  c.Part.Definition,
 		annotations: c.Part.Annotations,
+		declared:    c.Part.Declared,
 	}
 	return hold.Question{
 		Call:    t.call(owner, c.Args()),

@@ -134,6 +134,14 @@ func (r *reader) reach(rule *Rule, match *yamldoc.Node) {
 			),
 		)
 	}
+	if takes := match.Get("except").Field("takes"); takes != nil {
+		r.add(yamldoc.Warn(
+			ruleIdleExcept,
+			takes.Key.Range,
+			"an exception with takes has no effect: an argument never takes a call out of a rule",
+			"an exception without takes, or a condition in when",
+		))
+	}
 	if refs := match.Field("server_refs"); refs != nil && len(rule.Match.Kinds) > 0 &&
 		!slices.Contains(rule.Match.Kinds, MCPTool) {
 		r.add(yamldoc.Warn(
@@ -215,7 +223,7 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 		}
 	}
 
-	end := q.lastMoment()
+	end := q.LastMoment()
 	for _, e := range items(require.Get("escalate")) {
 		if after := e.Get("after"); end != 0 && duration(after) >= end {
 			r.add(
@@ -230,9 +238,9 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 	}
 }
 
-// lastMoment returns the time after its start at which an undecided request ends, or 0 if it never
+// LastMoment returns the time after its start at which an undecided request ends, or 0 if it never
 // does. With on_timeout: escalate, groups called in by the deadline have the same time again.
-func (q *Require) lastMoment() time.Duration {
+func (q *Require) LastMoment() time.Duration {
 	inTime := func(e Escalation) bool { return e.After <= q.Within }
 	if q.OnTimeout == TimeoutEscalate && slices.ContainsFunc(q.Escalate, inTime) {
 		return 2 * q.Within

@@ -12,8 +12,8 @@ const (
 	maxDuration = 8760 * time.Hour
 )
 
-// parseDuration reads Go's duration syntax without a sign, within the bounds.
-func parseDuration(s string) (time.Duration, error) {
+// ParseDuration reads Go's duration syntax without a sign, within the bounds.
+func ParseDuration(s string) (time.Duration, error) {
 	if strings.HasPrefix(s, "+") || strings.HasPrefix(s, ".") {
 		return 0, fmt.Errorf("%q is no duration", s)
 	}

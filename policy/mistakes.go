@@ -98,7 +98,7 @@ func durationMistake(field *yamldoc.Field) []diag.Finding {
 		return nil // absent, or reported by the JSON Schema
 	}
 	n := field.Value
-	_, err := parseDuration(n.Text)
+	_, err := ParseDuration(n.Text)
 	if n.Kind != yamldoc.String {
 		err = errors.New("a duration needs its unit")
 	}

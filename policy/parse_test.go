@@ -191,7 +191,8 @@ func TestLeavingOnTimeoutOutMeansDeny(t *testing.T) {
 // what assent knows is reported.
 func TestVersionsOfPolicies(t *testing.T) {
 	for version, want := range map[string]string{
-		"1.0.0": "", "1.0.9": "", "1.00.3": "", "1.1.0": "", "1.1.7": "", "1.01.0": "",
+		"1.0.0": "", "1.0.9": "", "1.1.0": "", "1.1.7": "", "1.1.23": "",
+		"01.0.0": "invalid-value", "1.00.3": "invalid-value", "1.01.0": "invalid-value", "1.1.00": "invalid-value",
 		"1.2.0": "policy-newer-version", "1.10.0": "policy-newer-version",
 		"1.18446744073709551617.0": "policy-newer-version",
 		"2.1.0":                    "policy-unsupported-version", "0.1.0": "policy-unsupported-version",

@@ -106,6 +106,6 @@ func items(n *yamldoc.Node) []*yamldoc.Node {
 
 // duration returns a duration that mistakes has checked, or 0 if it is absent.
 func duration(n *yamldoc.Node) time.Duration {
-	d, _ := parseDuration(text(n))
+	d, _ := ParseDuration(text(n))
 	return d
 }

@@ -22,7 +22,7 @@ func (s span) MarshalText() ([]byte, error) { return []byte(FormatDuration(time.
 
 // UnmarshalText reads what a policy file may say.
 func (s *span) UnmarshalText(text []byte) error {
-	d, err := parseDuration(string(text))
+	d, err := ParseDuration(string(text))
 	*s = span(d)
 	return err
 }

@@ -26,6 +26,7 @@ const (
 	ruleReason             = "policy-reason-pattern"
 	ruleTime               = "policy-time-window" // reported by package condition
 	ruleNeverMeets         = "policy-servers-of-local-tools"
+	ruleIdleExcept         = "policy-idle-exception"
 	ruleUnknownHint        = "policy-unknown-annotation"
 	RuleTimeoutApproves    = "timeout-approves" // exported: the owner may allow it
 	ruleToNobody           = "policy-escalates-to-nobody"
@@ -70,6 +71,7 @@ func Rules() []diag.RuleInfo {
 		ruleReason,
 		ruleTime,
 		ruleNeverMeets,
+		ruleIdleExcept,
 		ruleUnknownHint,
 		ruleDuration,
 		ruleDuplicateStage,

@@ -10,7 +10,7 @@ import (
 
 // Bind returns the binding of a call under this plan: "sha256:…" over
 // the agent's id and version, the plan's version, principal and
-// session, kind and target, the tool definition and its annotations,
+// session, kind and target, the tool definition, its annotations and declared arguments,
 // the parent's input and the arguments in canonical form (RFC 8785).
 // Any change of any of them gives another binding. An unreadable call
 // has none.
@@ -37,6 +37,7 @@ func (p *Plan) bind(c *Call, d documents) value.Digest {
 	b = append(b, p.bindHead...)
 	b = appendHints(append(b, `,"annotations":`...), c.Annotations)
 	b = append(append(b, `,"args":`...), d.args.canonical...)
+	b = appendDeclared(b, c.Declared)
 	b = strconv.AppendBool(append(b, `,"parent_given":`...), c.ParentInput != nil)
 	b = append(append(b, `,"parent_input":`...), d.parent.canonical...) // null when there is none
 	b = append(b, p.bindPlan...)
@@ -73,6 +74,19 @@ func appendHints(dst []byte, hints map[string]bool) []byte {
 	}
 
 	return v.AppendCanonical(dst)
+}
+
+// appendDeclared appends the declared arguments, if any, since rules can match them. Bindings of calls
+// without them are as they were before there were declared arguments.
+func appendDeclared(dst []byte, names []string) []byte {
+	if len(names) == 0 {
+		return dst
+	}
+	v := value.Value{Kind: value.Array}
+	for _, name := range names {
+		v.Items = append(v.Items, value.Value{Kind: value.String, Text: name})
+	}
+	return v.AppendCanonical(append(dst, `,"declared":`...))
 }
 
 func appendText(dst []byte, s string) []byte {

@@ -50,7 +50,7 @@ func boundObject(t interface{ Fatal(...any) }, line, agent, version, plan string
 		target[field] = or(field, "")
 	}
 	parent, given := call["parent"].(map[string]any)
-	return canonical(map[string]any{
+	object := map[string]any{
 		"agent":        map[string]any{"id": agent, "version": version},
 		"annotations":  hints,
 		"args":         or("args", map[string]any{}),
@@ -60,7 +60,12 @@ func boundObject(t interface{ Fatal(...any) }, line, agent, version, plan string
 		"principal":    or("principal", ""),
 		"session":      or("session", ""),
 		"target":       target,
-	})
+	}
+	if names, _ := call["declared"].([]any); len(names) > 0 {
+		slices.SortFunc(names, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
+		object["declared"] = slices.Compact(names)
+	}
+	return canonical(object)
 }
 
 // bindingOf returns the binding of an object.
@@ -241,6 +246,11 @@ func callLine(t *rapid.T) string {
 			return rapid.SampledFrom([]string{"true", "false", "1", "null"}).Draw(t, "hint")
 		})
 	})
+	if kind == "tool" || kind == "mcp_tool" {
+		maybe("declared", func() string {
+			return "[" + strings.Join(rapid.SliceOfN(rapid.Custom(spelling), 0, 3).Draw(t, "names"), ",") + "]"
+		})
+	}
 	if kind == "skill" || kind == "delegation" {
 		maybe("parent", func() string { return `{"input":` + document(t, 2) + `}` })
 	}

@@ -83,6 +83,9 @@ type Call struct {
 	// Annotations are the MCP hints that the server reported; a hint
 	// that is not there takes MCP's default.
 	Annotations map[string]bool `json:"annotations,omitempty"`
+	// Declared lists the arguments that the tool's input schema declares, sorted. It is nil if the
+	// schema is not known. A rule with takes meets the call if each argument is declared or present.
+	Declared []string `json:"declared,omitempty"`
 	// Remote distinguishes local and remote agents with the same alias.
 	Remote Remote `json:"remote,omitempty"`
 
@@ -140,6 +143,7 @@ func (c *Call) Recorded() Call {
 		out.ParentInput = slices.Clone(c.ParentInput)
 	}
 	out.Annotations = maps.Clone(c.Annotations)
+	out.Declared = slices.Clone(c.Declared)
 	if c.Workspace != nil {
 		workspace := *c.Workspace
 		workspace.Outside = slices.Clone(workspace.Outside)
@@ -242,6 +246,8 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 	switch field {
 	case "annotations":
 		return c.setAnnotations(raw, lim)
+	case "declared":
+		return c.setDeclared(raw, lim)
 	case "remote":
 		return c.setRemote(raw, lim)
 	case "workspace":
@@ -404,6 +410,43 @@ func (c *Call) setAnnotations(raw []byte, lim value.Limits) error {
 	return nil
 }
 
+func (c *Call) setDeclared(raw []byte, lim value.Limits) error {
+	v, err := value.Parse(raw, lim)
+	if err != nil {
+		return err
+	}
+	c.Declared = []string{}
+	for _, item := range v.Items {
+		if item.Kind == value.String {
+			c.Declared = append(c.Declared, item.Text)
+		}
+	}
+	if v.Kind != value.Array || len(c.Declared) != len(v.Items) {
+		return errors.New("expected a list of names")
+	}
+	slices.Sort(c.Declared)
+	c.Declared = slices.Compact(c.Declared)
+	return nil
+}
+
+// DeclaredIn returns the sorted names of the arguments that the input schema of a tool declares: the
+// members of its `properties`.
+func DeclaredIn(schema []byte) []string {
+	names := []string{}
+	for m, err := range value.SplitObject(schema) {
+		if err != nil || m.Key != "properties" {
+			continue
+		}
+		for property, err := range value.SplitObject(m.Raw) {
+			if err == nil {
+				names = append(names, property.Key)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 func (c *Call) setRemote(raw []byte, lim value.Limits) error {
 	v, err := value.Parse(raw, lim)
 	if err != nil {
@@ -425,22 +468,29 @@ func (c *Call) setAt(raw []byte, lim value.Limits) error {
 	if err != nil {
 		return err
 	}
-	at, err := time.Parse(time.RFC3339Nano, v.Text)
+	c.At, err = ParseMoment(v.Text) // empty if it is no string
+	return err
+}
+
+var errMoment = errors.New(`expected a moment such as "2026-11-28T14:30:00Z"`)
+
+// ParseMoment reads the moment of a call.
+func ParseMoment(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339Nano, text)
 	const day = 24 * 60 * 60
 	_, offset := at.Zone()
 	// Parse also takes hours of one digit, a comma before the fraction, and an offset of 24 hours or with
 	// 60 minutes.
-	lenient := len(v.Text) < len("2006-01-02T15:04:05Z") || v.Text[len("2006-01-02T15")] != ':' ||
-		strings.Contains(v.Text, ",") || strings.HasSuffix(v.Text, ":60") || offset <= -day || offset >= day
-	if v.Kind != value.String || err != nil || lenient {
-		return errors.New(`expected a moment such as "2026-11-28T14:30:00Z"`)
+	lenient := len(text) < len("2006-01-02T15:04:05Z") || text[len("2006-01-02T15")] != ':' ||
+		strings.Contains(text, ",") || strings.HasSuffix(text, ":60") || offset <= -day || offset >= day
+	if err != nil || lenient {
+		return time.Time{}, errMoment
 	}
 	if at.IsZero() {
 		at = at.Add(1) // the zero time means that no moment is known
 	}
-	c.At = at
 
-	return nil
+	return at, nil
 }
 
 func unknownField(field string) error {
@@ -453,6 +503,7 @@ func unknownField(field string) error {
 		"args",
 		"parent",
 		"annotations",
+		"declared",
 		"remote",
 		"principal",
 		"session",
@@ -471,9 +522,9 @@ func unknownField(field string) error {
 func fieldsOf(k Kind) (must, may []string) {
 	switch k {
 	case Tool:
-		return []string{"tool"}, []string{"annotations"}
+		return []string{"tool"}, []string{"annotations", "declared"}
 	case MCPTool:
-		return []string{"server", "tool"}, []string{"annotations"}
+		return []string{"server", "tool"}, []string{"annotations", "declared"}
 	case Skill:
 		return []string{"agent", "skill"}, []string{"parent", "annotations"}
 	case Delegation:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,6 +124,31 @@ func TestOnlyObjectsAreLookedInto(t *testing.T) {
 				t.Errorf("%+v: %+v: %s", opt, call, got)
 			}
 		}
+	}
+}
+
+func TestDeclaredArguments(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"object","properties":{"to":{},"am\u006funt":true,"to":1},"required":["x"]}`: "amount,to",
+		`{"properties":[1]}`: "", `{"properties":{}}`: "", `[]`: "", `{`: "", ``: "",
+	} {
+		if got := strings.Join(resolve.DeclaredIn([]byte(schema)), ","); got != want {
+			t.Errorf("%s: %q", schema, got)
+		}
+	}
+	for declared, want := range map[string]string{
+		`["b","a","b"]`: "", `[]`: "", `[1]`: "a list of names", `null`: "a list of names", `"a"`: "a list of names", `[tru]`: "declared",
+		`["a"],"declared":["a"]`: "twice",
+	} {
+		c, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"x","declared":`+declared+`}`), value.Limits{})
+		if want == "" && (err != nil || !slices.IsSorted(c.Declared) || len(c.Declared) > 2) ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, %v", declared, c, err)
+		}
+	}
+	line := []byte(`{"kind":"skill","agent":"a","skill":"b","declared":["a"]}`)
+	if _, err := resolve.ParseCall(line, value.Limits{}); err == nil {
+		t.Error("a skill has declared arguments")
 	}
 }
 

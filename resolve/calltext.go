@@ -32,6 +32,9 @@ func (c *Call) JSON() ([]byte, error) {
 	if len(c.Annotations) > 0 {
 		o.value("annotations", c.Annotations)
 	}
+	if len(c.Declared) > 0 {
+		o.value("declared", c.Declared)
+	}
 	if c.Remote != RemoteUnstated {
 		o.value("remote", c.Remote)
 	}

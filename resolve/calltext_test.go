@@ -54,6 +54,9 @@ func drawCall(t *rapid.T) *resolve.Call {
 	if rapid.Bool().Draw(t, "hints") {
 		c.Annotations = map[string]bool{"readOnlyHint": rapid.Bool().Draw(t, "hint")}
 	}
+	if c.Tool != "" && rapid.Bool().Draw(t, "declared") {
+		c.Declared = []string{"amount", "to"}
+	}
 	return c
 }
 

@@ -67,7 +67,7 @@ func (p *Plan) Unreadable(err error) Decision {
 // explain does that.
 func (p *Plan) silent(c *Call, t *target) bool {
 	v := p.views.Get().(*condition.View)
-	v.At = c.At
+	v.At, v.Declared = c.At, c.Declared
 	ok := p.readArgs(c, t, &v.Args) == nil && p.readParent(c, t, &v.Parent) == nil && t.silent(c, v)
 	p.views.Put(v)
 	return ok
@@ -137,7 +137,7 @@ func (p *Plan) parentLimits() value.Limits {
 // explain collects every reason, and the message and requirements of an ask.
 func (p *Plan) explain(c *Call, t *target) Decision {
 	v := p.views.Get().(*condition.View)
-	v.At = c.At
+	v.At, v.Declared = c.At, c.Declared
 	defer p.views.Put(v)
 	e := explanation{plan: p, call: c, target: t, view: v}
 	e.reasons = append(e.reasons, p.stop...)

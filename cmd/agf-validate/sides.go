@@ -248,14 +248,7 @@ func (c *compiled) name(flags lint.Catalogs) []*schema.Agent {
 	for _, s := range c.sides {
 		agent := s.Plan.Agent()
 		out = append(out, agent)
-		s.Offered = map[string][]string{}
-		for i := range agent.ActionSpace.MCPServers {
-			alias := agent.ActionSpace.MCPServers[i].Alias
-			tools, _ := c.catalogs.Server(&agent.ActionSpace, alias)
-			for _, t := range tools {
-				s.Offered[alias] = append(s.Offered[alias], t.Name)
-			}
-		}
+		s.Offered = c.catalogs.Offered(&agent.ActionSpace)
 	}
 
 	return out

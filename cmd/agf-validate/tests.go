@@ -285,6 +285,23 @@ func (disk) Policies(dir string) ([]policy.File, []diag.Finding) {
 	return policy.ReadFS(os.DirFS(filepath.FromSlash(dir)), dir)
 }
 
+// Agents returns an agent's file, or those of a directory and below it.
+func (disk) Agents(path string) ([]policy.File, error) {
+	var out []policy.File
+	for _, in := range walk([]string{filepath.FromSlash(path)}, nil) {
+		if in.err == nil && in.src == nil {
+			in.src, in.err = term.ReadFile(in.path, nil)
+		}
+		if in.err != nil {
+			return nil, in.err
+		}
+		if in.kind == agentKind {
+			out = append(out, policy.File{Name: filepath.ToSlash(in.path), Text: in.src})
+		}
+	}
+	return out, nil
+}
+
 // testFiles lists the test files of paths: files as given, and files in directories whose names are
 // those of tests. The order is that of paths, and each file is listed once.
 func testFiles(paths []string) (files []string, unread []error) {

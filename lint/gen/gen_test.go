@@ -37,6 +37,7 @@ func untested() map[string]string {
 	return map[string]string{
 		"agent-id-repeated":        "needs a second agent",
 		"server-under-other-alias": "needs a second agent",
+		"similar-tool-unmet":       "needs a policy of its own",
 
 		"sub-agent-cycle": "needs a second file that leads back",
 		"condition-shape": "the JSON Schema of agents and policies reports it first",

@@ -316,7 +316,7 @@ func (g *maker) add(doc value.Value, name string) {
 		c.ParentInput = parent.AppendJSON(nil)
 	}
 
-	if g.built.unoffered(&c, nil, false) != "" {
+	if g.built.unoffered(g.built.Plan, &c, nil, false) != "" {
 		return
 	}
 	key := string(c.Args) + "\x00" + string(c.ParentInput) + "\x00" + c.At.String()

@@ -144,6 +144,7 @@ var form = yamldoc.Form{
 type reader struct {
 	findings []diag.Finding
 	names    map[string]*yamldoc.Node
+	noAgent  bool // the file names no agent of its own
 }
 
 func (r *reader) add(f ...diag.Finding) { r.findings = append(r.findings, f...) }
@@ -152,6 +153,17 @@ func (r *reader) add(f ...diag.Finding) { r.findings = append(r.findings, f...) 
 func (r *reader) complete(f *File) {
 	r.names = map[string]*yamldoc.Node{}
 	root := f.Doc.Root
+	if r.noAgent = f.Agent == ""; r.noAgent {
+		for _, key := range []string{"calls", "people_cases", "parents"} {
+			if n := root.Field(key); n != nil {
+				r.add(yamldoc.Stop(ruleCase, n.Key.Range, key+" needs the agent that makes the calls",
+					"agent: the path of its file"))
+			}
+		}
+		if len(f.Never)+len(f.Always) == 0 {
+			r.add(yamldoc.Stop(ruleCase, yamldoc.Head(root), "the file names no agent", "agent: the path of its file"))
+		}
+	}
 	for i := range f.Calls {
 		t := &f.Calls[i]
 		t.node = root.Get("calls").Items[i]

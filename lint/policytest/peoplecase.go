@@ -33,7 +33,7 @@ const (
 func (t *PeopleTest) run(b *Built) Result {
 	p := play{test: t, built: b, state: pending}
 	p.play()
-	if why := b.unoffered(t.Call, nil, p.decision.Outcome == resolve.Deny); why != "" {
+	if why := b.unoffered(b.Plan, t.Call, nil, p.decision.Outcome == resolve.Deny); why != "" {
 		p.failures = append(p.failures, noCall(t.node, why))
 	}
 

@@ -31,6 +31,17 @@ func (m memory) Policies(dir string) ([]policy.File, []diag.Finding) {
 	return policy.ReadFS(sub, dir)
 }
 
+func (m memory) Agents(path string) ([]policy.File, error) {
+	var out []policy.File
+	err := fs.WalkDir(fstest.MapFS(m), path, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(name, ".agf.yaml") {
+			out = append(out, policy.File{Name: name, Text: m[name].Data})
+		}
+		return err
+	})
+	return out, err
+}
+
 // testWorld returns the files that tests of testdata name, with others in
 // the place of some.
 func testWorld(t testing.TB, others ...string) memory {

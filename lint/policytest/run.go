@@ -82,7 +82,7 @@ func (t *CallTest) run(b *Built) Result {
 		c.allReasons(t.Expect.All)
 	}
 	c.require()
-	if why := b.unoffered(t.Call, nil, c.decision.Outcome == resolve.Deny); why != "" {
+	if why := b.unoffered(b.Plan, t.Call, nil, c.decision.Outcome == resolve.Deny); why != "" {
 		c.failures = append(c.failures, noCall(t.node, why))
 	}
 

@@ -22,12 +22,16 @@ type Files interface {
 	Read(path string) ([]byte, error)
 	// Policies lists the policies of a directory, and findings about files that can't be read.
 	Policies(dir string) ([]policy.File, []diag.Finding)
+	// Agents returns an agent's file, or those of a directory and below it.
+	Agents(path string) ([]policy.File, error)
 }
 
 // World is the inputs that decide the calls of a test file, as texts, so that a text can be changed
 // and the world built again.
 type World struct {
-	Agents    []policy.File // outermost parent first, the agent last
+	Agents []policy.File // outermost parent first, the agent last
+	// Fleet are the agents of invariants, by the path that the test file has.
+	Fleet     map[string][]policy.File
 	Policies  []policy.File
 	People    *policy.File // nil: none
 	Decisions *policy.File // nil: none
@@ -39,9 +43,20 @@ type World struct {
 // the file names it.
 func Load(f *File, files Files) (*World, error) {
 	l := loader{file: f, files: files}
-	w := &World{}
-	for _, p := range append(slices.Clone(f.Parents), f.Agent) {
+	w := &World{Fleet: map[string][]policy.File{}}
+	for _, v := range slices.Concat(f.Never, f.Always) {
+		for _, name := range v.Agents {
+			w.Fleet[name] = l.agents(name, v.node.Get("agents"))
+			if f.Agent == "" && len(w.Agents) == 0 && l.err == nil {
+				w.Agents = w.Fleet[name][:1] // no test is about its calls alone
+			}
+		}
+	}
+	for _, p := range f.Parents {
 		w.Agents = append(w.Agents, *l.read("agent", p))
+	}
+	if f.Agent != "" {
+		w.Agents = append(w.Agents, *l.read("agent", f.Agent))
 	}
 	if f.Decisions != "" {
 		w.Decisions = l.read("decisions", f.Decisions)
@@ -102,6 +117,18 @@ func (l *loader) read(field, name string) *policy.File {
 	return &policy.File{Name: name, Text: text}
 }
 
+// agents reads the agents of invariants.
+func (l *loader) agents(name string, at *yamldoc.Node) []policy.File {
+	files, err := l.files.Agents(l.beside(name))
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("%s has no agent (*.agf.yaml)", name)
+	}
+	if err != nil && l.err == nil {
+		l.err = fmt.Errorf("%s:%d:%d: agents: %w", l.file.Path, at.Range.Start.Line, at.Range.Start.Column, err)
+	}
+	return files
+}
+
 // chosen returns the directories of policies that decisions.yaml names.
 func (l *loader) chosen(decisions *policy.File) []string {
 	c, findings := resolve.ParseConfig(decisions.Name, decisions.Text)
@@ -159,8 +186,9 @@ func refused(findings []diag.Finding) error {
 // Built is a world that decides.
 type Built struct {
 	Plan     *resolve.Plan
-	Agents   []*schema.Agent  // as in World
-	Policies []*policy.Policy // those that govern one of the agents
+	Agents   []*schema.Agent            // as in World
+	Fleet    map[string][]*resolve.Plan // as in World
+	Policies []*policy.Policy           // those that govern one of the agents
 	People   *people.Directory
 	// Semantics are the readings of conditions.
 	Semantics condition.Semantics
@@ -170,11 +198,11 @@ type Built struct {
 // unoffered explains why no call like this can be made, going by the
 // catalogues. It returns an empty string for calls that are denied anyway:
 // a test may show that what is not there can't be called.
-func (b *Built) unoffered(c *resolve.Call, where *condition.Expr, denied bool) string {
+func (b *Built) unoffered(plan *resolve.Plan, c *resolve.Call, where *condition.Expr, denied bool) string {
 	if denied && where == nil {
 		return ""
 	}
-	return b.Catalogs.Unoffered(b.Plan, c, where)
+	return b.Catalogs.Unoffered(plan, c, where)
 }
 
 // Build compiles the world. An agent, a policy or people that can't be
@@ -193,6 +221,7 @@ func (w *World) Build() (*Built, error) {
 // others.
 type parts struct {
 	agents   []*schema.Agent
+	fleet    map[string][]*schema.Agent
 	policies []*policy.Policy
 	people   *people.Directory
 	options  resolve.Options
@@ -218,6 +247,17 @@ func (w *World) read() (*parts, error) {
 			return nil, refused(findings)
 		}
 		r.agents = append(r.agents, agent)
+	}
+
+	r.fleet = map[string][]*schema.Agent{}
+	for name, texts := range w.Fleet {
+		for _, text := range texts {
+			agent, findings := schema.Parse(text.Name, text.Text)
+			if agent == nil {
+				return nil, refused(findings)
+			}
+			r.fleet[name] = append(r.fleet[name], agent)
+		}
 	}
 
 	if w.People != nil {
@@ -249,6 +289,18 @@ func (r *parts) build() (*Built, error) {
 		var err error
 		if b.Plan, err = resolve.Compile(agent, set, opt); err != nil && !errors.As(err, &unresolved) {
 			return nil, fmt.Errorf("%s: %w", agent.File, err)
+		}
+	}
+
+	b.Fleet = map[string][]*resolve.Plan{}
+	for name, agents := range r.fleet {
+		for _, agent := range agents {
+			plan, err := resolve.Compile(agent, set, r.options)
+			var unresolved *resolve.UnresolvedError
+			if err != nil && !errors.As(err, &unresolved) {
+				return nil, fmt.Errorf("%s: %w", agent.File, err)
+			}
+			b.Fleet[name] = append(b.Fleet[name], plan)
 		}
 	}
 

@@ -20,6 +20,10 @@ type comparer struct {
 	changes   []Change
 	// configEdit is the edit of decisions.yaml, or nil if it is the same on both sides.
 	configEdit *EditedRule
+	// visit, if it is set, is called for each target in place of comparing it, for a query about the
+	// names of asked.
+	visit func(resolve.Call)
+	asked resolve.Call
 }
 
 // fill sets the agent's id in every change.
@@ -103,6 +107,10 @@ func (s side) gates(list []int) []condition.Gate {
 
 // target compares one target. The call contains only its names.
 func (c *comparer) target(call resolve.Call, which which) {
+	if c.visit != nil {
+		c.visit(call)
+		return
+	}
 	old, new := c.old.Plan.Target(&call), c.new.Plan.Target(&call)
 	classes, ok := classesOf(old, new)
 	if !ok {
@@ -445,7 +453,10 @@ func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.De
 	call := p.call
 	args, parent, given := condition.SplitDocument(doc)
 	at, _, found := condition.Moment(doc)
-	if call.At = at; !found {
+	if call.At.IsZero() {
+		call.At = at
+	}
+	if !found {
 		c.Effect, c.Why = Undecided, "no moment was found at which the windows of time are like that"
 		return
 	}

@@ -297,9 +297,13 @@ func (p pair) roughly(oldOnly, newOnly []int) []Change {
 	}
 	c := p.change("require", "", "")
 	c.Effect = Undecided
-	c.Why = "more than " + strconv.Itoa(mostApart) + " conditions, or too large ones, decide which rules ask together"
+	c.Why = tooManyTogether()
 
 	return []Change{c}
+}
+
+func tooManyTogether() string {
+	return "more than " + strconv.Itoa(mostApart) + " conditions, or too large ones, decide which rules ask together"
 }
 
 // demand reports whether one of the gates has requirements or a message.

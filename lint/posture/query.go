@@ -16,13 +16,16 @@ import (
 // no: "never allowed" asks for the outcome allow, "always asked" for
 // allow and for deny.
 type Query struct {
-	// Call selects the target. Its arguments are ignored. Its annotations are used; nil means any.
+	// Call selects the target; for Over, its names may be globs. Its arguments are ignored. Its
+	// annotations are used; nil means any. Its moment is used; the zero time means any, and none.
 	Call resolve.Call
 	// Where is a condition on the call, see ParseWhere. It is nil for every call. Calls for which
 	// the condition is unknown are not considered.
 	Where *condition.Expr
-	// Outcome is the outcome to look for.
+	// Outcome is the outcome to look for, if Goal is nil.
 	Outcome resolve.Outcome
+	// Goal is what approvals must require: the query looks for a call that breaks it.
+	Goal *Goal
 }
 
 // Answer is the answer to a query. If it is Yes, Witness is such a call in
@@ -32,16 +35,20 @@ type Answer struct {
 	Found   condition.Verdict
 	Witness json.RawMessage
 	Why     string // why it is Undecided
+	Instead string // how the witness breaks the goal of the query
+	Agent   string // the file of the agent that it is about, if the caller sets it
 }
 
 // MarshalJSON writes {"found": "yes|no|undecided", "witness", "why"}.
 func (a Answer) MarshalJSON() ([]byte, error) {
 	return jsonmsg.Object(func(w *jsonmsg.Writer) {
 		w.Member("found", a.Found.String())
+		w.Optional("agent", a.Agent)
 		if len(a.Witness) > 0 {
 			w.Name("witness").Raw(a.Witness)
 		}
 		w.Optional("why", a.Why)
+		w.Optional("instead", a.Instead)
 	})
 }
 
@@ -98,11 +105,18 @@ func (q Query) ask(plan *resolve.Plan) Answer {
 	for _, class := range classes {
 		s := &Side{Plan: plan}
 		p := pair{
-			comparer: &comparer{old: *s, new: *s, cmp: condition.NewComparison(0)},
-			call:     q.Call,
-			old:      sideOf(*s, target, class),
+			comparer: &comparer{
+				old: *s, new: *s,
+				cmp:  condition.NewComparison(0),
+				keys: map[*condition.Expr]string{},
+			},
+			call: q.Call,
+			old:  sideOf(*s, target, class),
 		}
 		p.call.Annotations = class
+		if !q.Call.At.IsZero() {
+			p.old = p.old.fixed(q.Call.At)
+		}
 		p.new = p.old
 		switch a := q.among(p); a.Found {
 		case condition.Yes:
@@ -136,6 +150,7 @@ func (q Query) Vacuous(plan *resolve.Plan) string {
 		return why
 	}
 
+	q.Goal = nil
 	for _, outcome := range []resolve.Outcome{resolve.Allow, resolve.Ask, resolve.Deny} {
 		q.Outcome = outcome
 		if q.Ask(plan).Found != condition.No {
@@ -203,17 +218,10 @@ func mentionsParent(e *condition.Expr) bool {
 
 // in checks either the calls with a parent's input or those without.
 func (q Query) in(p pair) Answer {
-	var within []condition.Gate
-	if q.Where != nil {
-		within = []condition.Gate{{
-			Use:     condition.Governance,
-			Sem:     p.old.sem,
-			When:    q.Where,
-			Certain: true,
-		}}
+	if q.Goal != nil {
+		return q.breaking(p)
 	}
-
-	cells, ok := p.cmp.Cells(p.world, within, p.old.gates(p.old.denies), p.old.gates(p.old.asks))
+	cells, ok := p.cmp.Cells(p.world, q.within(p), p.old.gates(p.old.denies), p.old.gates(p.old.asks))
 	if !ok {
 		return Answer{Found: condition.Undecided, Why: condition.WhyTooLarge}
 	}
@@ -231,13 +239,28 @@ func (q Query) in(p pair) Answer {
 	return open
 }
 
+// within returns the gate that limits the calls to those for which Where is true.
+func (q Query) within(p pair) []condition.Gate {
+	if q.Where == nil {
+		return nil
+	}
+	return []condition.Gate{{Use: condition.Governance, Sem: p.old.sem, When: q.Where, Certain: true}}
+}
+
 // shown returns the answer for a cell, after the plan has decided its witness.
 func (q Query) shown(p pair, cell condition.Cell) Answer {
 	var c Change
-	p.witness(&c, cell.Witness, func(decided, _ resolve.Decision) bool { return decided.Outcome == q.Outcome })
-	if c.Witness == nil {
+	out := Answer{Found: condition.Yes}
+	p.witness(&c, cell.Witness, func(decided, _ resolve.Decision) bool {
+		if q.Goal == nil {
+			return decided.Outcome == q.Outcome
+		}
+		out.Instead = q.Goal.breaks(decided.Outcome, decided.Require)
+		return out.Instead != ""
+	})
+	if out.Witness = c.Witness; c.Witness == nil {
 		return Answer{Found: condition.Undecided, Why: c.Why}
 	}
 
-	return Answer{Found: condition.Yes, Witness: c.Witness}
+	return out
 }

@@ -4,10 +4,13 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
 )
 
 func TestQueries(t *testing.T) {
@@ -293,4 +296,81 @@ func TestVacuousQuestions(t *testing.T) {
 			t.Errorf("%s where %q, outcome %v: %q", c.call.Target(), c.where, c.outcome, why)
 		}
 	}
+}
+
+// TestGoals: how an approval is possible without what a goal requires.
+func TestGoals(t *testing.T) {
+	const hour = time.Hour
+	stage := func(group string, people int, standIns ...string) policy.Stage {
+		s := policy.Stage{Group: group, People: people}
+		for _, g := range standIns {
+			s.StandIns = append(s.StandIns, policy.StandIn{Group: g, After: time.Minute})
+		}
+		return s
+	}
+	two := Goal{AtLeast: map[string]int{"f": 2}}
+	for i, c := range []struct {
+		goal Goal
+		r    *policy.Require
+		want string
+	}{
+		{two, nil, "one person of any group is enough, at any time"},
+		{two, &policy.Require{Within: hour}, "one person of any group is enough"},
+		{two, &policy.Require{Stages: []policy.Stage{stage("f", 2)}}, ""},
+		{two, &policy.Require{Stages: []policy.Stage{stage("f", 1), stage("g", 1)}}, "1 of f and 1 of g are enough"},
+		{two, &policy.Require{Stages: []policy.Stage{stage("f", 2, "g")}}, "2 of f or g are enough"},
+		{two, &policy.Require{Stages: []policy.Stage{stage("f", 1), stage("g", 2, "f")}}, "1 of f and 2 of g or f are enough"},
+		{two, &policy.Require{OnTimeout: policy.TimeoutApprove, Stages: []policy.Stage{stage("f", 2)}},
+			"it is approved if nobody answers"},
+		{two, &policy.Require{AnyOf: []policy.AnyOf{{{stage("f", 2)}, {stage("f", 3), stage("g", 1)}}}}, ""},
+		{two, &policy.Require{AnyOf: []policy.AnyOf{{{stage("f", 2)}, {stage("c", 1)}}}}, "1 of c are enough"},
+		{two, &policy.Require{Stages: []policy.Stage{stage("f", 2)},
+			AnyOf: []policy.AnyOf{{{stage("f", 1)}, {stage("c", 1)}}}}, ""},
+		{Goal{Within: hour}, &policy.Require{Within: hour}, ""},
+		{Goal{Within: hour}, &policy.Require{}, "it has no deadline"},
+		{Goal{Within: hour}, &policy.Require{Within: 2 * hour}, "it may stay open for 2h"},
+		{Goal{Within: hour}, &policy.Require{Within: hour, OnTimeout: policy.TimeoutEscalate,
+			Escalate: []policy.Escalation{{After: time.Minute, To: "g"}}}, "it may stay open for 2h"},
+	} {
+		if got := c.goal.Unmet(c.r); got != c.want {
+			t.Errorf("%d: %q, want %q", i, got, c.want)
+		}
+	}
+}
+
+// TestQueriesAtAMoment: windows of time are those of the moment, and the witness carries it.
+func TestQueriesAtAMoment(t *testing.T) {
+	plan := planOf(t, resolve.Options{}, `{local_tools: [{alias: pay}]}`, strings.Replace(policyText("p",
+		`{id: night, when: [{time: {outside: {zone: UTC, hours: ["08:00-18:00"]}}}, {time: {during: {zone: UTC, `+
+			`days: [sun]}}, args_match: {a: {gt: 5}}}], deny: "no"}`), "1.0.0", "1.1.0", 1))
+	pay := resolve.Call{Kind: resolve.Tool, Tool: "pay"}
+	for _, c := range []struct {
+		at      string
+		outcome resolve.Outcome
+		found   condition.Verdict
+	}{
+		{"2026-11-28T12:00:00Z", resolve.Allow, condition.Yes},
+		{"2026-11-28T12:00:00Z", resolve.Deny, condition.No},
+		{"2026-11-28T20:00:00Z", resolve.Allow, condition.No},
+		{"2026-11-29T12:00:00Z", resolve.Deny, condition.Yes},
+		{"2026-11-29T12:00:00Z", resolve.Allow, condition.Yes},
+	} {
+		var err error
+		pay.At, err = resolve.ParseMoment(c.at)
+		must.Do(t, err)
+		a := Query{Call: pay, Outcome: c.outcome}.Ask(plan)
+		if a.Found != c.found || c.found == condition.Yes && plan.Decide(callOf(t, a.Witness)).Outcome != c.outcome {
+			t.Errorf("%s %s: %v %s", c.at, c.outcome, a.Found, a.Witness)
+		}
+		if c.found == condition.Yes && !strings.Contains(string(a.Witness), c.at) {
+			t.Errorf("%s is no call at %s", a.Witness, c.at)
+		}
+	}
+}
+
+func callOf(t *testing.T, line []byte) *resolve.Call {
+	t.Helper()
+	c, err := resolve.ParseCall(line, value.Limits{})
+	must.Do(t, err)
+	return c
 }

@@ -48,7 +48,7 @@ func (c *comparer) sides() []Side { return []Side{c.old, c.new} }
 
 // globs lists the patterns with which rules of either side select calls of a kind.
 func (c *comparer) globs(of func(m *policy.Match) []string, kinds ...resolve.Kind) []string {
-	var out []string
+	out := c.askedNames()
 	for _, s := range c.sides() {
 		for _, pol := range s.Plan.Policies() {
 			for i := range pol.Rules {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/schema"
@@ -27,9 +28,9 @@ func policyStageUnfillable(p *lint.Pass) {
 	known := p.People.Groups()
 	for _, asking := range p.Asking() {
 		stages := asking.Rule.Require.Stages
-		reportAlternatives(p, &asking)
-		short := p.People.Short(stages, "", "")
 		agents := governedBy(p, asking.Rule)
+		reportAlternatives(p, &asking, agents)
+		short := p.People.Short(stages, "", "")
 		for _, at := range asking.Stages {
 			if !slices.Contains(known, at.Text) { // policy-group-unknown reports it
 				continue
@@ -58,18 +59,40 @@ func policyStageUnfillable(p *lint.Pass) {
 	}
 }
 
-// reportAlternatives reports a rule of which no alternative can be filled next to its stages.
-func reportAlternatives(p *lint.Pass, asking *lint.Asking) {
+// reportAlternatives reports a rule of which no alternative can be filled next to its stages, either
+// always or when the owners of one of the agents are excluded.
+func reportAlternatives(p *lint.Pass, asking *lint.Asking, agents []schema.Metadata) {
 	if len(asking.AnyOf) == 0 {
 		return
 	}
-	options, _ := policy.Options(asking.Rule.Require.Stages, asking.Rule.Require.AnyOf)
-	fills := func(stages []policy.Stage) bool { return len(p.People.Short(stages, "", "")) == 0 }
-	if !slices.ContainsFunc(options, fills) {
+	options, countable := policy.Options(asking.Rule.Require.Stages, asking.Rule.Require.AnyOf)
+	if !countable {
 		p.Report(asking.AnyOf[0].Range,
-			fmt.Sprintf("rule %s has no alternative that enough people can fill", asking.Rule.ID),
-			lint.Expected("fewer people, or more people in the groups"))
+			fmt.Sprintf("rule %s has too many combinations of alternatives, so nothing can be approved", asking.Rule.ID),
+			lint.Expected("fewer alternatives"))
+		return
 	}
+	unfillable := func(m schema.Metadata) bool {
+		return !slices.ContainsFunc(options, func(stages []policy.Stage) bool {
+			return len(p.People.Short(stages, m.ID, m.Labels["owner"])) == 0
+		})
+	}
+	agents = append([]schema.Metadata{{}}, agents...) // first without excluding anyone
+	at := slices.IndexFunc(agents, unfillable)
+	if at < 0 {
+		return
+	}
+	text := fmt.Sprintf("rule %s has no alternative that enough people can fill", asking.Rule.ID)
+	more := []func(*diag.Finding){lint.Expected("fewer people, or more people in the groups")}
+	if at > 0 {
+		text += " for the agent " + agents[at].ID + ", whose owners may not approve its calls"
+		more[0] = lint.Expected("people in the groups who do not own the agent")
+	}
+	listed := func(n *yamldoc.Node) bool { return p.People.Lists(n.Text) }
+	if slices.ContainsFunc(slices.Concat(asking.AnyOf, asking.Stages), listed) {
+		more = append(more, lint.Soften(diag.Warning))
+	}
+	p.Report(asking.AnyOf[0].Range, text, more...)
 }
 
 // approvalUnfillable reports the first approval of an agent if nobody may

@@ -13,6 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/internal/safetext"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -45,7 +46,8 @@ type Tool struct {
 	// Annotations are the hints for resolve.Call; a hint that the
 	// server doesn't give is missing.
 	Annotations map[string]bool
-	InputSchema []byte // as received
+	InputSchema []byte   // as received
+	Declared    []string // arguments that InputSchema declares, for resolve.Call
 	TaskSupport Support
 	Headers     []Header // arguments that go into HTTP headers too
 
@@ -115,6 +117,7 @@ func (t *Tool) fields() string {
 	if f.Err() == nil && !jsonmsg.IsObject(t.InputSchema) {
 		return "inputSchema: expected an object, found " + jsonmsg.Describe(t.InputSchema)
 	}
+	t.Declared = resolve.DeclaredIn(t.InputSchema)
 	t.TaskSupport = Support(execution.Text("taskSupport"))
 	switch t.TaskSupport {
 	case "", TaskForbidden, TaskOptional, TaskRequired:

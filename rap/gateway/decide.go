@@ -83,6 +83,7 @@ func (d *decider) present(r *record, op *operation) *resolve.Call {
 		Principal:      c.User,
 		Session:        sessionName(c.Caller, c.root()),
 		ToolDefinition: op.digest,
+		Declared:       resolve.DeclaredIn(op.InputSchema),
 	}
 	if d.cfg.MCPServer != "" {
 		call.Kind, call.Server = resolve.MCPTool, d.cfg.MCPServer

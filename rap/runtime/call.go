@@ -29,6 +29,7 @@ type part struct {
 	Endpoint   string      `json:"endpoint,omitempty"`
 	Definition string      `json:"definition,omitempty"` // digest of the tool's definition
 	Destroys   bool        `json:"destroys,omitempty"`   // the tool is marked as destructive
+	Declared   []string    `json:"declared,omitempty"`   // arguments of the tool's input schema
 	Agreed     bool        `json:"agreed,omitempty"`     // a person allowed the destructive call
 	Token      string      `json:"token"`                // of the callback URL
 

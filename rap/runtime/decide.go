@@ -37,6 +37,7 @@ func (d *decider) planCall(c *call) *resolve.Call {
 		Principal:      p.User,
 		Session:        p.Thread,
 		ToolDefinition: p.Definition,
+		Declared:       p.Declared,
 	}
 	if s := d.servers[p.Server]; s != nil && s.MCPServer != "" {
 		out.Kind = resolve.MCPTool
@@ -219,6 +220,7 @@ func (d *decider) choose(ctx context.Context, c *call) (invalid string, err erro
 	c.Part.Server = tool.Server
 	c.Part.Endpoint = tool.endpoint
 	c.Part.Definition = tool.Digest()
+	c.Part.Declared = resolve.DeclaredIn(tool.InputSchema)
 	c.Part.Destroys = hinted(tool.Annotations.Destructive)
 	if err := tool.CheckArguments(c.Arguments); err != nil {
 		return "the arguments are not valid: " + plainError(err), nil

@@ -27,31 +27,41 @@ func (r Request) decide() Answer {
 		return failed(err, findings...)
 	}
 	var b bytes.Buffer
-	unreadable := 0
+	unreadable, unanswered := 0, 0
 	for line := range strings.Lines(r.Calls) {
 		line = strings.TrimRight(line, "\r\n")
 		if strings.Trim(line, " \t\r\n") == "" {
 			continue
 		}
-		decision, ok := decideLine(plan, []byte(line))
-		if !ok {
-			unreadable++
+		var answer any
+		if step := plan.NextOf([]byte(line)); step != nil {
+			if answer = step; step.Error != "" {
+				unanswered++
+			}
+		} else {
+			decision, ok := decideLine(plan, []byte(line))
+			if answer = decision; !ok {
+				unreadable++
+			}
 		}
-		if err := writeDecision(&b, decision); err != nil {
+		if err := writeLine(&b, answer); err != nil {
 			return failed(err)
 		}
 	}
 
 	out := Answer{Output: b.Bytes(), Findings: findings}
-	if unreadable > 0 {
+	switch {
+	case unreadable > 0:
 		out.Exit, out.Error = ExitFailure, fmt.Sprintf("%d of the lines were no valid call", unreadable)
+	case unanswered > 0:
+		out.Exit, out.Error = ExitFailure, fmt.Sprintf("%d of the questions about the next step have no answer", unanswered)
 	}
 
 	return out
 }
 
-// writeDecision writes one line of the output.
-func writeDecision(w io.Writer, d resolve.Decision) error {
+// writeLine writes one line of the output.
+func writeLine(w io.Writer, d any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(d)

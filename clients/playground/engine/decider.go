@@ -29,12 +29,17 @@ func Open(request []byte) (*Decider, Answer) {
 	return &Decider{plan}, Answer{Findings: findings}
 }
 
-// Decide answers one JSON call in the same way as a line of calls. A call that can't be read is
-// denied.
+// Decide answers one JSON call, or a question about the next step, in the same way as a line of calls. A
+// call that can't be read is denied.
 func (d *Decider) Decide(call []byte) ([]byte, error) {
-	decision, _ := decideLine(d.plan, call)
+	var answer any
+	if step := d.plan.NextOf(call); step != nil {
+		answer = step
+	} else {
+		answer, _ = decideLine(d.plan, call)
+	}
 	var b bytes.Buffer
-	if err := writeDecision(&b, decision); err != nil {
+	if err := writeLine(&b, answer); err != nil {
 		return nil, err
 	}
 

@@ -1149,6 +1149,8 @@ export interface components {
             };
             /** @description hints as the MCP server reports them */
             annotations?: Record<string, never>;
+            /** @description arguments that the input schema of the tool declares, for rules with match.takes */
+            declared?: string[];
             /** @description where an alias is declared both as local and as remote agent */
             remote?: boolean;
             /** @description whom the agent acts for; this person may not answer */
@@ -1737,6 +1739,8 @@ export interface components {
             annotations?: {
                 [key: string]: boolean;
             };
+            /** @description arguments that the input schema of the tool declares */
+            declared?: string[];
             /** @description absent when not stated */
             remote?: boolean;
             principal?: string;

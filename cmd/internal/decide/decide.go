@@ -153,6 +153,7 @@ func (a Decider) decide(f Flags) error {
 
 	w := bufio.NewWriter(a.Out)
 	show := jsonLines(w, f.indent)
+	next := stepLines(w, f)
 	if f.format == "text" {
 		show = a.newText(plan, sem, w).print
 	}
@@ -164,7 +165,7 @@ func (a Decider) decide(f Flags) error {
 		}
 		workspace = &resolve.Workspace{Root: root}
 	}
-	return decideLines(plan, workspace, in, w, prompt, show)
+	return decideLines(plan, workspace, in, w, prompt, show, next)
 }
 
 // jsonLines returns a function that writes each decision as a JSON document.
@@ -175,6 +176,22 @@ func jsonLines(w io.Writer, indent bool) func(*resolve.Call, resolve.Decision) e
 		encoder.SetIndent("", "  ")
 	}
 	return func(_ *resolve.Call, d resolve.Decision) error { return encoder.Encode(d) }
+}
+
+// stepLines returns a function that writes each answer about the next step.
+func stepLines(w io.Writer, f Flags) func(resolve.NextStep) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	if f.indent {
+		encoder.SetIndent("", "  ")
+	}
+	return func(n resolve.NextStep) error {
+		if f.format == "text" {
+			_, err := fmt.Fprintln(w, term.Scrub(n.String()))
+			return err
+		}
+		return encoder.Encode(n)
+	}
 }
 
 // Compile loads the agents from the outermost parent inwards, and their
@@ -261,10 +278,10 @@ const maxLine = 16 << 20
 // call.
 func decideLines(
 	plan *resolve.Plan, workspace *resolve.Workspace, in io.Reader, w *bufio.Writer, prompt func(),
-	show func(*resolve.Call, resolve.Decision) error,
+	show func(*resolve.Call, resolve.Decision) error, next func(resolve.NextStep) error,
 ) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
-	unreadable := 0
+	unreadable, unanswered := 0, 0
 	for {
 		prompt()
 		line, err := readLine(lines)
@@ -274,11 +291,19 @@ func decideLines(
 		if err != nil && !errors.Is(err, errLineTooLong) {
 			return fmt.Errorf("read calls: %w", err)
 		}
-		call, decision := decideLine(plan, workspace, line, err)
-		if call == nil {
-			unreadable++
+		if step := plan.NextOf(line); step != nil {
+			if step.Error != "" {
+				unanswered++
+			}
+			err = next(*step)
+		} else {
+			call, decision := decideLine(plan, workspace, line, err)
+			if call == nil {
+				unreadable++
+			}
+			err = show(call, decision)
 		}
-		if err := show(call, decision); err != nil {
+		if err != nil {
 			return fmt.Errorf("write decisions: %w", err)
 		}
 		if lines.Buffered() == 0 { // a program that pipes one call at a time waits for this answer
@@ -291,8 +316,16 @@ func decideLines(
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write decisions: %w", err)
 	}
-	if unreadable > 0 {
+	return linesError(unreadable, unanswered)
+}
+
+// linesError returns the error of the command if lines were no valid calls, or had no answer.
+func linesError(unreadable, unanswered int) error {
+	switch {
+	case unreadable > 0:
 		return fmt.Errorf("%d of the lines were no valid call", unreadable)
+	case unanswered > 0:
+		return fmt.Errorf("%d of the questions about the next step have no answer", unanswered)
 	}
 	return nil
 }

@@ -211,6 +211,23 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
+// TestQuestionsAboutTheNextStep are answered among calls. One without an answer is exit code 2.
+func TestQuestionsAboutTheNextStep(t *testing.T) {
+	agent := strings.Replace(testfiles.Agent, "id: agf.react, config: {instructions: Trade., model: any}",
+		"id: agf.conditional, config: {routes: [{agent: clerk, when: {args_match: {parent.input.n: {gt: 1}}}}]}", 1)
+	agent = strings.Replace(agent, "action_space: {", "action_space: {local_agents: [{alias: clerk, source: c.agf.yaml}], ", 1)
+	const route, call = `{"kind":"route","parent":{"input":{"n":2}}}`, `{"kind":"tool","tool":"quote"}`
+	out, _, code := answered(t, agent, strings.NewReader(call+"\n"+route+"\n"+call+"\n"))
+	lines := strings.Split(out, "\n")
+	if code != 0 || len(lines) != 4 || lines[1] != `{"kind":"route","agent":"clerk","route":0}` || lines[0] != lines[2] {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	out, _, code = answered(t, agent, strings.NewReader(strings.Replace(route, "2", `"2"`, 1)+"\n"+call))
+	if code != term.ExitFailure || !strings.Contains(out, `"error":`) || !strings.Contains(out, `"allow"`) {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
 // TestLineThatOnlyBeginsAsACall: the bound cuts no line short, also
 // when the last one ends without a line break.
 func TestLineThatOnlyBeginsAsACall(t *testing.T) {

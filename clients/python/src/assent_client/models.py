@@ -345,6 +345,9 @@ class RecordedCall(BaseModel):
     args: Annotated[str, Field(description="JSON text")]
     parent_input: Annotated[str | None, Field(description="JSON text")] = None
     annotations: dict[str, bool] | None = None
+    declared: Annotated[list[str] | None, Field(description="arguments that the input schema of the tool declares")] = (
+        None
+    )
     remote: Annotated[bool | None, Field(description="absent when not stated")] = None
     principal: str | None = None
     session: str | None = None
