@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/document"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
@@ -120,7 +120,7 @@ func ReadEnv(file string) (map[string]string, error) {
 }
 
 // dotenvLine is a line of a dotenv file: NAME=VALUE, perhaps after export.
-var dotenvLine = regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$`)
+var dotenvLine = pattern.Of(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$`)
 
 // ReadDotenv reads the file of an upstream's dotenv_file and returns its variables. Lines in
 // another form are skipped, as the clients that use such files do. A missing file has no variables.
@@ -131,7 +131,7 @@ func ReadDotenv(file string) (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
-		if found := dotenvLine.FindStringSubmatch(strings.TrimRight(line, "\r\n")); found != nil {
+		if found := dotenvLine().FindStringSubmatch(strings.TrimRight(line, "\r\n")); found != nil {
 			out[found[1]] = dotenvValue(found[2])
 		}
 	}
