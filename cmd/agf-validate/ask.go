@@ -46,7 +46,7 @@ func (v program) askCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.agent, "agent", "", "`FILE` of the agent, .agf.yaml")
 	flags.StringArrayVar(&f.side.policies, "policies", nil, "`DIR` of *.policy.yaml (repeatable)")
-	flags.StringVar(&f.side.config, "config", "", "decisions.yaml: `FILE` of what the owner chose")
+	flags.StringVar(&f.side.config, "decisions", "", "decisions.yaml: `FILE` of what the owner chose")
 	toolsFlag(flags, &f.tools, "a tool or an argument of --where that is not there is exit code 2")
 	flags.StringVar(&f.tool, "tool", "", "`TOOL` that is called: a local one, or one of --server")
 	flags.StringVar(&f.server, "server", "", "`ALIAS` of the MCP server")

@@ -85,7 +85,7 @@ func (v program) command() *cobra.Command {
 		&f.copyAge,
 		"registry-age",
 		0,
-		"how old the copy of the registry that --config names may be, such as 10m; any age unless given. "+
+		"how old the copy of the registry that --decisions names may be, such as 10m; any age unless given. "+
 			"assent policies fetch makes one",
 	)
 	flags.StringVar(
@@ -97,6 +97,7 @@ func (v program) command() *cobra.Command {
 	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
 	term.Offer(cmd, "format", diag.Formats()...)
 	term.Offer(cmd, "fail-on", "error", "warning", "info")
+	cmd.SetGlobalNormalizationFunc(olderNames)
 	cmd.AddCommand(
 		v.askCommand(),
 		v.createCommand(),
@@ -116,11 +117,21 @@ func (v program) command() *cobra.Command {
 	return cmd
 }
 
+// olderNames accepts --config, which --decisions was called before, and the flags derived from it.
+func olderNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	switch name {
+	case "config", "config-old", "config-new", "against-config":
+		name = strings.Replace(name, "config", "decisions", 1)
+	}
+
+	return pflag.NormalizedName(name)
+}
+
 // inputs adds the flags for what agents are checked with.
 func (f *validateFlags) inputs(flags *pflag.FlagSet) {
 	flags.StringVar(
 		&f.config,
-		"config",
+		"decisions",
 		"",
 		"decisions.yaml: `FILE` of what the owner chose, as assent serve reads it; its rules re-grade or switch off rules",
 	)
@@ -128,7 +139,7 @@ func (f *validateFlags) inputs(flags *pflag.FlagSet) {
 		&f.policies,
 		"policies",
 		nil,
-		"`DIR` of *.policy.yaml that agents may name (repeatable); instead of those of --config",
+		"`DIR` of *.policy.yaml that agents may name (repeatable); instead of those of --decisions",
 	)
 	flags.StringArrayVar(
 		&f.tools,
@@ -292,7 +303,7 @@ func (v program) configOf(f validateFlags, opt *lint.Options) (*term.Decisions, 
 		chosen.Instead(f.policies)
 	}
 	if unusable == nil && (f.copyAge < 0 || f.copyAge > 0 && chosen.Registry == nil) {
-		return nil, errors.New("--registry-age is about the registry that the file of --config names: expected both, " +
+		return nil, errors.New("--registry-age is about the registry that the file of --decisions names: expected both, " +
 			"a time above 0, and no --policies")
 	}
 	opt.Owner = chosen.Options()
