@@ -197,18 +197,26 @@ func (o *GrantOffer) join(p GrantOffer, args resolve.Raw) *GrantOffer {
 
 // Live reports whether the grant can still be used.
 func (g *Grant) Live(now time.Time) bool {
-	return g.Revoked == nil && now.Before(g.Expires) && g.Uses < g.MaxUses
+	return g.Revoked == nil && g.standing().Live(now)
+}
+
+// standing returns what the grant has in common with standing approvals of other kinds. Rules are
+// compared by fulfils, with the people who approved.
+func (g *Grant) standing() Standing {
+	return Standing{Basis: basisOf(&g.Call, g.Plan), Expires: g.Expires, Uses: g.Uses, MaxUses: g.MaxUses}
+}
+
+// basisOf returns what a call under a grant has in common with the approved one. It has each name on its
+// own, not the Target: "a/b" of server "c" and "b" of server "c/a" have the same Target.
+func basisOf(c *resolve.Call, plan string) []string {
+	return []string{plan, string(c.Kind), c.Tool, c.Server, c.Agent, c.Skill, c.Principal, c.ToolDefinition}
 }
 
 // Covers reports whether the grant lets a call run. plan is the version of the plan that asks about
 // the call, and bounds are the limits that the asking policies set for grants.
 func (g *Grant) Covers(c *resolve.Call, plan string, bounds policy.Grants, now time.Time) bool {
 	a := &g.Call
-	// Compare each name, not the Target: "a/b" of server "c" and "b" of server "c/a" have the same
-	// Target.
-	same := g.Live(now) && g.Plan == plan && a.Kind == c.Kind && a.Tool == c.Tool && a.Server == c.Server &&
-		a.Agent == c.Agent &&
-		a.Skill == c.Skill && a.Principal == c.Principal && a.ToolDefinition == c.ToolDefinition &&
+	same := g.Revoked == nil && g.standing().Covers(basisOf(c, plan), nil, now) &&
 		a.Remote == c.Remote &&
 		maps.Equal(a.Annotations, c.Annotations) &&
 		(g.Session == "" || g.Session == c.Session)

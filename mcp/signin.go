@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/mcp/upstream"
 	"github.com/assent-dev/assent/mcp/wire"
@@ -83,7 +83,7 @@ func (l *lister) tellSignIn(
 }
 
 // plainScope matches scopes that mean nothing else to a shell.
-var plainScope = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$`)
+var plainScope = pattern.Of(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$`)
 
 // mostScopes limits how many scopes of a server are repeated.
 const mostScopes = 10
@@ -95,7 +95,7 @@ func textSignIn(s *Server, why error) string {
 	if lacks, is := errors.AsType[*upstream.ScopeError](why); is {
 		text += ", because the token of the last one lacks a scope"
 		for i, scope := range strings.Fields(lacks.Scope) {
-			if i < mostScopes && plainScope.MatchString(scope) {
+			if i < mostScopes && plainScope().MatchString(scope) {
 				command += " --scope " + scope
 			}
 		}

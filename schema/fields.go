@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,55 +31,61 @@ type shape struct {
 // vocabulary is the shape of a whole agent file, derived from the JSON Schema so that the names
 // have a single source. It doesn't change while the program runs.
 var vocabulary = sync.OnceValue(func() *shape {
-	var schema schemaNode
-	if err := json.Unmarshal([]byte(agentSchema), &schema); err != nil {
-		panic("schema: the embedded agent.schema.json is no JSON: " + err.Error())
-	}
-	return schema.shape(schema.Defs)
+	root, _ := compiled().Raw().(map[string]any)
+	v := vocabularyReader{named: map[string]*shape{}}
+	v.defs, _ = root["$defs"].(map[string]any)
+
+	return v.shape(root)
 })
 
-// schemaNode is the part of JSON Schema that says which fields there are.
-type schemaNode struct {
-	Ref        string                `json:"$ref"`
-	Defs       map[string]schemaNode `json:"$defs"`
-	Properties map[string]schemaNode `json:"properties"`
-	Additional json.RawMessage       `json:"additionalProperties"`
-	Items      *schemaNode           `json:"items"`
+// vocabularyReader reads which fields there are from the decoded JSON Schema. Shapes of definitions
+// are shared.
+type vocabularyReader struct {
+	defs  map[string]any
+	named map[string]*shape
 }
 
-func (n schemaNode) shape(defs map[string]schemaNode) *shape {
-	if name, ok := strings.CutPrefix(n.Ref, "#/$defs/"); ok {
-		return defs[name].named(name, defs)
+func (v *vocabularyReader) shape(raw any) *shape {
+	schema, _ := raw.(map[string]any)
+	ref, _ := schema["$ref"].(string)
+	if name, ok := strings.CutPrefix(ref, "#/$defs/"); ok {
+		return v.definition(name)
 	}
 	s := &shape{fields: map[string]*shape{}}
-	for name, p := range n.Properties {
-		s.fields[name] = p.shape(defs)
+	properties, _ := schema["properties"].(map[string]any)
+	for name, p := range properties {
+		s.fields[name] = v.shape(p)
 		s.names = append(s.names, name)
 	}
 	slices.Sort(s.names)
-	if n.Items != nil {
-		s.items = n.Items.shape(defs)
+	if items := schema["items"]; items != nil {
+		s.items = v.shape(items)
 	}
-	var additional schemaNode
-	if json.Unmarshal(n.Additional, &additional) == nil {
-		s.values = additional.shape(defs)
+	additional := schema["additionalProperties"]
+	if _, ok := additional.(map[string]any); ok {
+		s.values = v.shape(additional)
 	}
-	closed := string(n.Additional) == "false"
-	s.open = closed || len(s.names) == 0 && s.values == nil && s.items == nil
+	s.open = additional == false || len(s.names) == 0 && s.values == nil && s.items == nil
+
 	return s
 }
 
-// named adds what can't be derived from the structure of the JSON Schema.
-func (n schemaNode) named(name string, defs map[string]schemaNode) *shape {
-	s := n.shape(defs)
+// definition returns the shape of a definition. It adds what can't be derived from the structure of the
+// JSON Schema.
+func (v *vocabularyReader) definition(name string) *shape {
+	if s := v.named[name]; s != nil {
+		return s
+	}
+	s := v.shape(v.defs[name])
+	v.named[name] = s
 	switch name {
 	case "data-schema":
 		s.open = true
 	case "execution-policy":
 		s.byID = map[string]*shape{}
-		for id, def := range defs {
+		for id, def := range v.defs {
 			if strings.HasPrefix(id, "agf.") {
-				config := map[string]*shape{"id": s.fields["id"], "config": def.shape(defs)}
+				config := map[string]*shape{"id": s.fields["id"], "config": v.shape(def)}
 				s.byID[id] = &shape{fields: config, names: s.names}
 			}
 		}

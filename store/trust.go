@@ -99,6 +99,9 @@ type Key struct {
 	// Sign signs checkpoints. Without it the store can't seal by itself,
 	// and approval.Tx.SealFirst does nothing.
 	Sign func(ledger.Checkpoint) ([]byte, error)
+	// Check returns an error if Public does not belong to the secret key. It is called before an
+	// empty store is bound to the key. It may be nil.
+	Check func() error
 }
 
 // Rotation is a change of keys.

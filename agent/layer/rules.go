@@ -10,6 +10,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/internal/rounds"
+	approvals "github.com/assent-dev/assent/approval"
 )
 
 // approvedBy is the beginning of the reason of an automatic approval.
@@ -90,15 +91,19 @@ func (j *judge) forbids(call content.ToolCall) bool {
 	return j.cfg.Forbids != nil && j.cfg.Forbids(call)
 }
 
-// covers reports whether a rule applies to a call, regardless of its remaining uses.
-func (j *judge) covers(r *Rule, call *content.FunctionCall) bool {
-	now := j.cfg.Now()
+// covers reports whether a rule applies to a call. left is the number of its remaining
+// uses.
+func (j *judge) covers(r *Rule, call *content.FunctionCall, left int) bool {
+	standing := approvals.Standing{
+		Basis:   []string{r.Tool, r.Definition},
+		Created: r.Created,
+		Expires: r.Expires,
+		MaxUses: left,
+	}
 	switch {
-	case r.Tool != call.Name, r.Definition == "", r.Definition != j.definition(call.Name):
+	case r.Definition == "", j.forbids(call):
 		return false
-	case now.Before(r.Created), !now.Before(r.Expires):
-		return false
-	case j.forbids(call):
+	case !standing.Covers([]string{call.Name, j.definition(call.Name)}, nil, j.cfg.Now()):
 		return false
 	case r.AnyArguments:
 		return j.cfg.AllowToolScope
@@ -115,7 +120,7 @@ func (j *judge) match(q content.InputRequest) *rounds.Waiting {
 		return nil
 	}
 	for _, rules := range [][]Rule{j.state.Rules, j.state.Wishes} {
-		i := slices.IndexFunc(rules, func(r Rule) bool { return r.Left > 0 && j.covers(&r, call) })
+		i := slices.IndexFunc(rules, func(r Rule) bool { return j.covers(&r, call, r.Left) })
 		if i >= 0 {
 			rules[i].Left--
 			return &rounds.Waiting{Rule: rules[i].ID, Reason: approvedBy + "standing " + rules[i].ID}
@@ -158,7 +163,7 @@ func (j *judge) stillApproved(w rounds.Waiting, q *content.ToolApprovalRequest) 
 		return j.predicate(call) != ""
 	}
 	r := ruleOf(j.state.Rules, w.Rule)
-	return r != nil && j.covers(r, call)
+	return r != nil && j.covers(r, call, 1) // its use is counted already
 }
 
 func ruleOf(rules []Rule, id string) *Rule {

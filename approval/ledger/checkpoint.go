@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"golang.org/x/mod/sumdb/note"
@@ -72,6 +73,7 @@ func parseCheckpoint(text string) (c Checkpoint, err error) {
 type Signer struct {
 	signer    note.Signer
 	publicKey string
+	derive    func() (Signer, error) // set if the public key is not derived yet
 }
 
 // GenerateKey creates a key. Its name, usually the host, must not contain a space or a plus sign.
@@ -111,7 +113,41 @@ func ParseSigner(secret string) (Signer, error) {
 	if err != nil {
 		return Signer{}, malformed
 	}
-	return Signer{signer, publicKey}, nil
+	return Signer{signer: signer, publicKey: publicKey}, nil
+}
+
+// ParsePublished is like ParseSigner, but reads the public key instead of deriving it, which would
+// take a millisecond. It returns false if the public key has another name or hash than the secret.
+// Before the signer signs, it derives the public key, and signs nothing if that is another one.
+func ParsePublished(secret, publicKey string) (s Signer, ok bool) {
+	verifier, err := parsePublicKey(publicKey)
+	if err != nil {
+		return Signer{}, false
+	}
+	name := fmt.Sprintf("%s+%08x+", verifier.Name(), verifier.KeyHash())
+	if !strings.HasPrefix(secret, "PRIVATE+KEY+"+name) {
+		return Signer{}, false
+	}
+
+	derive := sync.OnceValues(func() (Signer, error) {
+		derived, err := ParseSigner(secret)
+		if err == nil && derived.publicKey != publicKey {
+			err = errors.New("the secret key does not belong to the public key")
+		}
+		return derived, err
+	})
+
+	return Signer{publicKey: publicKey, derive: derive}, true
+}
+
+// Check returns an error if the public key does not belong to the secret, or the secret is
+// malformed.
+func (s Signer) Check() error {
+	if s.derive == nil {
+		return nil
+	}
+	_, err := s.derive()
+	return err
 }
 
 // PublicKey returns the key for verification, in the form name+hash+base64 (a note's verifier key).
@@ -134,6 +170,13 @@ func (h Handover) Sign(c Checkpoint) ([]byte, error) { return signWith(c, h.from
 func signWith(c Checkpoint, by ...Signer) ([]byte, error) {
 	var signers []note.Signer
 	for _, s := range by {
+		if s.derive != nil {
+			derived, err := s.derive()
+			if err != nil {
+				return nil, fmt.Errorf("sign a checkpoint: %w", err)
+			}
+			s = derived
+		}
 		if s.signer == nil {
 			return nil, errors.New("sign a checkpoint: the signer has no key")
 		}

@@ -79,6 +79,40 @@ func TestParseSignerRefuses(t *testing.T) {
 	fails(t, err, "no key")
 }
 
+// TestParsePublished: a published key that is not the secret's is refused at once, or signs nothing.
+func TestParsePublished(t *testing.T) {
+	signer, secret, err := GenerateKey("host", fixed(0))
+	must(t, err)
+	other, _, err := GenerateKey("host", fixed(1))
+	must(t, err)
+	point := bare(t, 1).checkpoint()
+	good, ok := ParsePublished(secret, signer.PublicKey())
+	if !ok || good.PublicKey() != signer.PublicKey() || good.Check() != nil {
+		t.Fatalf("%v, %v", ok, good.Check())
+	}
+	want, err := signer.Sign(point)
+	must(t, err)
+	if got, err := good.Sign(point); string(got) != string(want) {
+		t.Errorf("%s, %v, expected %s", got, err, want)
+	}
+	for _, public := range []string{"", "host", other.PublicKey(), "x" + signer.PublicKey()} {
+		if _, ok := ParsePublished(secret, public); ok {
+			t.Errorf("%q was accepted", public)
+		}
+	}
+
+	// A secret with the hash of another key: only deriving the public key shows that.
+	parts := strings.Split(secret, "+")
+	parts[3] = strings.Split(other.PublicKey(), "+")[1]
+	forged, ok := ParsePublished(strings.Join(parts, "+"), other.PublicKey())
+	if !ok || forged.Check() == nil {
+		t.Errorf("%v: a key that belongs to another secret passed the check", ok)
+	}
+	if note, err := forged.Sign(point); err == nil {
+		t.Errorf("signed %s", note)
+	}
+}
+
 func TestSignRefuses(t *testing.T) {
 	for _, c := range []Checkpoint{
 		{"", 1, Hash{}},

@@ -57,7 +57,7 @@ func (v compiling) askCommand() *cobra.Command {
 	flags.StringVar(&f.agent, "agent", "", "`FILE` of the agent, .agf.yaml")
 	flags.StringVar(&f.agents, "agents", "", "`DIR` of agents: the question is about the calls of all of them")
 	flags.StringArrayVar(&f.side.policies, "policies", nil, "`DIR` of *.policy.yaml (repeatable)")
-	flags.StringVar(&f.side.config, "config", "", "decisions.yaml: `FILE` of what the owner chose")
+	flags.StringVar(&f.side.config, "decisions", "", "decisions.yaml: `FILE` of what the owner chose")
 	toolsFlag(flags, &f.tools, "a tool or an argument of --where that is not there is exit code 2")
 	flags.StringVar(&f.tool, "tool", "", "`TOOL` that is called: a local one, or one of --server; may be a glob")
 	flags.StringVar(&f.server, "server", "", "`ALIAS` of the MCP server; may be a glob")

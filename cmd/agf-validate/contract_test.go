@@ -201,7 +201,7 @@ func TestMadeTestsNoticeChanges(t *testing.T) {
 	for agent, flag := range map[string][2]string{
 		"trading-desk/agent.agf.yaml":      {"--policies", "trading-desk/policies"},
 		"customer-support/agent.agf.yaml":  {"--policies", "customer-support/policies"},
-		"platform-operator/agent.agf.yaml": {"--config", "platform-operator/decisions.yaml"},
+		"platform-operator/agent.agf.yaml": {"--decisions", "platform-operator/decisions.yaml"},
 		"travel/travel.agf.yaml":           {"--policies", "travel/policies"},
 	} {
 		agent = filepath.Join(examples, agent)

@@ -27,7 +27,7 @@ func TestARegistryIsNotFetched(t *testing.T) {
 		"elsewhere/b.policy.yaml": strings.Replace(soundPolicy, "acme.sound", "acme.other", 1),
 	})
 	for _, file := range []string{"ci/decisions.yaml", "ci/none.yaml"} {
-		out, errOut, code := validated(t, "--config", file, "desk.agf.yaml")
+		out, errOut, code := validated(t, "--decisions", file, "desk.agf.yaml")
 		if code != term.ExitOK || strings.Contains(out, "not in the registry") ||
 			!strings.Contains(errOut, file+": the registry is not asked here, and there is no copy of it") ||
 			!strings.Contains(errOut, "its policies are not checked") || !strings.Contains(errOut, "--policies") ||
@@ -35,7 +35,7 @@ func TestARegistryIsNotFetched(t *testing.T) {
 			t.Errorf("%s: exit %d\n%s%s", file, code, out, errOut)
 		}
 
-		if _, errOut, code := validated(t, "--config", file, "--registry-age", "1h", "desk.agf.yaml"); code !=
+		if _, errOut, code := validated(t, "--decisions", file, "--registry-age", "1h", "desk.agf.yaml"); code !=
 			term.ExitFailure || !strings.Contains(errOut, "--registry-age wants a copy") {
 			t.Errorf("%s, with an age: exit %d\n%s", file, code, errOut)
 		}
@@ -43,17 +43,17 @@ func TestARegistryIsNotFetched(t *testing.T) {
 
 	testfiles.Write(t, "ci/cache.json", `{"schema_version":"1.0.0","policies":[{"name":"s.policy.yaml","text":`+
 		`"schema_version: \"1.0.0\"\npolicy_ref: acme.sound\nrules: [{id: r, approval: true}]\n"}]}`)
-	out, errOut, code := validated(t, "--config", "ci/decisions.yaml", "desk.agf.yaml")
+	out, errOut, code := validated(t, "--decisions", "ci/decisions.yaml", "desk.agf.yaml")
 	if code != term.ExitFindings || !strings.Contains(out, `"acme.broken" is not in the registry`) ||
 		strings.Contains(out, `"acme.sound" is not`) {
 		t.Errorf("with a copy: exit %d\n%s%s", code, out, errOut)
 	}
 	testTheAgeOfACopy(t)
-	out, errOut, code = validated(t, "--config", "ci/decisions.yaml", "--policies", "elsewhere", "desk.agf.yaml")
+	out, errOut, code = validated(t, "--decisions", "ci/decisions.yaml", "--policies", "elsewhere", "desk.agf.yaml")
 	if code != term.ExitFindings || errOut != "" || !strings.Contains(out, `"acme.sound" is not in the registry`) {
 		t.Errorf("with --policies: exit %d\n%s%s", code, out, errOut)
 	}
-	out, _, code = validated(t, "--config", "ci/broken.yaml", "desk.agf.yaml")
+	out, _, code = validated(t, "--decisions", "ci/broken.yaml", "desk.agf.yaml")
 	if code != term.ExitFailure || !strings.Contains(out, "policy-bundle") {
 		t.Errorf("with a copy that is none: exit %d\n%s", code, out)
 	}
@@ -76,7 +76,7 @@ func testTheAgeOfACopy(t *testing.T) {
 			if len(flags) > 0 && (age > 10*time.Minute || age < 0) {
 				want = term.ExitFailure
 			}
-			args := append([]string{"--config", "ci/decisions.yaml", "ci/rules"}, flags...)
+			args := append([]string{"--decisions", "ci/decisions.yaml", "ci/rules"}, flags...)
 			out, errOut, code := validated(t, args...)
 			if code != want || !strings.Contains(errOut, says) || !strings.Contains(errOut, "Z") ||
 				strings.Contains(errOut, "exit code 2") != (want == term.ExitFailure) {
@@ -87,8 +87,8 @@ func testTheAgeOfACopy(t *testing.T) {
 
 	for _, args := range [][]string{
 		{"--registry-age", "10m", "ci/rules"},
-		{"--registry-age", "-1s", "--config", "ci/decisions.yaml", "ci/rules"},
-		{"--registry-age", "10m", "--config", "ci/decisions.yaml", "--policies", "ci/rules", "ci/rules"},
+		{"--registry-age", "-1s", "--decisions", "ci/decisions.yaml", "ci/rules"},
+		{"--registry-age", "10m", "--decisions", "ci/decisions.yaml", "--policies", "ci/rules", "ci/rules"},
 	} {
 		if _, errOut, code := validated(t, args...); code != term.ExitFailure ||
 			!strings.Contains(errOut, "--registry-age is about the registry") {

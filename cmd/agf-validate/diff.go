@@ -50,9 +50,9 @@ func (v compiling) diffCommand() *cobra.Command {
 		nil,
 		"`DIR` of *.policy.yaml of the new side (repeatable)",
 	)
-	flags.StringVar(&f.config, "config", "", "decisions.yaml: `FILE` of what the owner chose, for both sides")
-	flags.StringVar(&f.old.config, "config-old", "", "`FILE` instead of --config, for the old side")
-	flags.StringVar(&f.new.config, "config-new", "", "`FILE` instead of --config, for the new side")
+	flags.StringVar(&f.config, "decisions", "", "decisions.yaml: `FILE` of what the owner chose, for both sides")
+	flags.StringVar(&f.old.config, "decisions-old", "", "`FILE` instead of --decisions, for the old side")
+	flags.StringVar(&f.new.config, "decisions-new", "", "`FILE` instead of --decisions, for the new side")
 	flags.StringVar(
 		&f.old.people,
 		"people-old",
@@ -116,11 +116,11 @@ func (v compiling) diff(f diffFlags, args []string, dash int) error {
 	revised := dash >= 0 || len(args) == 1
 	switch named := f.old.given() || f.new.given(); {
 	case revised && named && !f.worktree:
-		return errors.New("--config, --policies and --people name files of the working tree, which would stand in for " +
+		return errors.New("--decisions, --policies and --people name files of the working tree, which would stand in for " +
 			"those of both revisions: leave them out, since each revision's own decisions.yaml, policies and people are " +
 			"read, or add --from-worktree to compare with the files of the working tree")
 	case f.worktree && !(revised && named):
-		return errors.New("--from-worktree is only for a comparison of revisions with --config, --policies or --people")
+		return errors.New("--from-worktree is only for a comparison of revisions with --decisions, --policies or --people")
 	}
 	trees, err := v.readSides(args, revised)
 	if err != nil {

@@ -89,7 +89,7 @@ func TestEngineChecksAsTheCommand(t *testing.T) {
 			}
 			if files["decisions.yaml"] != nil {
 				r.Config = "decisions.yaml"
-				args = append(args, "--config", r.Config)
+				args = append(args, "--decisions", r.Config)
 			}
 			findings += strings.Count(string(sameAsCommand(t, r, append(args, ".")...).Output), `"rule"`)
 		})
@@ -156,7 +156,7 @@ func TestEngineComparesAsTheCommand(t *testing.T) {
 	compare("broken", desk, broken)
 	operator := all["examples/platform-operator"]
 	compare("owner", operator, changed(t, operator, "decisions.yaml", "[metrics, database]", "[metrics]"),
-		"--config-old", "old/decisions.yaml", "--config-new", "new/decisions.yaml")
+		"--decisions-old", "old/decisions.yaml", "--decisions-new", "new/decisions.yaml")
 	for name, files := range all {
 		if bad, good := files["bad.agf.yaml"], files["good.agf.yaml"]; bad != nil && good != nil {
 			compare(name, engine.Files{"a.agf.yaml": bad}, engine.Files{"a.agf.yaml": good})

@@ -41,7 +41,7 @@ func (v program) createCommand() *cobra.Command {
 		nil,
 		"`FILE` of an agent that delegates to this one (repeatable, outermost first)",
 	)
-	flags.StringVar(&f.decisions, "config", "", "decisions.yaml: `FILE` of what the owner chose")
+	flags.StringVar(&f.decisions, "decisions", "", "decisions.yaml: `FILE` of what the owner chose")
 	toolsFlag(flags, &f.tools, toolsOfTests)
 	flags.StringVar(&f.output, "output", "", "new `FILE` to write, which no file may be yet; standard output without it")
 

@@ -31,11 +31,11 @@ func (s *planFiles) flags(cmd *cobra.Command, prefix, of string) {
 		prefix+"policies",
 		nil,
 		"`DIR` of *.policy.yaml that the agent may name, or that apply by selector (repeatable); instead of those of --"+
-			prefix+"config"+of,
+			prefix+"decisions"+of,
 	)
 	flags.StringVar(
 		&s.config,
-		prefix+"config",
+		prefix+"decisions",
 		"",
 		"decisions.yaml: `FILE` of what the owner chose, as assent serve reads it"+of,
 	)

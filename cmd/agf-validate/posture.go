@@ -19,10 +19,10 @@ func (v planning) postureCommand() *cobra.Command {
 	var s planFiles
 	var format string
 	cmd := &cobra.Command{
-		Use:   "posture [--policies DIR]... [--config FILE] PATH...",
+		Use:   "posture [--policies DIR]... [--decisions FILE] PATH...",
 		Short: "List what agents may do: allowed, asked when and by whom, denied, and which line says so",
 		Long: "posture lists every target of every agent below PATH: files, or directories to walk " +
-			"(docs/contracts/posture.md). Without --policies and --config the *.policy.yaml below the directories " +
+			"(docs/contracts/posture.md). Without --policies and --decisions the *.policy.yaml below the directories " +
 			"are the policies.\n" +
 			"Exit code 0: listed, 2: usage, or something could not be read; then nothing is listed.",
 		Args: paths,
@@ -38,7 +38,7 @@ func (v planning) postureCommand() *cobra.Command {
 	flags.StringVar(&format, "format", "text", "`FORMAT` of the output: "+strings.Join(listing.Formats(), ", "))
 	flags.StringVar(
 		&s.config,
-		"config",
+		"decisions",
 		"",
 		"decisions.yaml: `FILE` of what the owner chose, as assent serve reads it",
 	)
@@ -47,7 +47,7 @@ func (v planning) postureCommand() *cobra.Command {
 		"policies",
 		nil,
 		"`DIR` of *.policy.yaml that agents may name, or that apply by selector (repeatable); instead of those of "+
-			"--config, and of those below PATH",
+			"--decisions, and of those below PATH",
 	)
 	term.Offer(cmd, "format", listing.Formats()...)
 	return cmd

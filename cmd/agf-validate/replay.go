@@ -45,7 +45,7 @@ func (v planning) replayCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			against := slices.ContainsFunc(
-				[]string{"against-agent", "against-policies", "against-config", "against-no-policies"},
+				[]string{"against-agent", "against-policies", "against-decisions", "against-no-policies"},
 				cmd.Flags().Changed,
 			)
 			return v.replay(f, against, args)
@@ -131,7 +131,7 @@ func (f *replayFlags) check(records []string) error {
 	case f.list < 0:
 		return errors.New("--list: expected a number of calls, or 0 for all")
 	case f.ungoverned && (len(f.against.policies) > 0 || f.against.config != ""):
-		return errors.New("--against-no-policies contradicts --against-policies and --against-config")
+		return errors.New("--against-no-policies contradicts --against-policies and --against-decisions")
 	}
 
 	return nil

@@ -46,10 +46,10 @@ func (v program) settledQuietly(f *validateFlags, flags *pflag.FlagSet, paths []
 		return paths, err
 	}
 	given := func(name string) bool { return flags.Changed(name) }
-	if !given("policies") && !given("config") {
+	if !given("policies") && !given("decisions") {
 		f.policies = s.Policies
 	}
-	if !given("config") {
+	if !given("decisions") {
 		f.config = s.Config
 	}
 	if !given("tools") {

@@ -44,6 +44,7 @@ type validateFlags struct {
 	tools    []string
 	strict   bool
 	noColor  bool
+	version  bool
 }
 
 func (v program) command() *cobra.Command {
@@ -54,9 +55,12 @@ func (v program) command() *cobra.Command {
 		Long: "agf-validate checks *.agf.yaml and *.policy.yaml files and people.yaml: PATH is a file, a directory " +
 			"to walk, or - for standard input.\n" +
 			"Exit code 0: clean, 1: findings at or above --fail-on, 2: usage, or something could not be read.",
-		Version: term.Version,
-		Args:    paths,
+		Args: paths,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.version {
+				_, err := fmt.Fprintf(v.Out, "agf-validate %s\n", term.Version)
+				return err
+			}
 			chosen, err := v.settledQuietly(&f, cmd.Flags(), args)
 			broken, err := keepUnusable(nil, err)
 			if err != nil {
@@ -71,8 +75,10 @@ func (v program) command() *cobra.Command {
 			return v.check(f, chosen, broken)
 		},
 	}
-	cmd.SetVersionTemplate("agf-validate {{.Version}}\n")
 	flags := cmd.Flags()
+	// A version template of cobra would link text/template, with which the linker has to keep all
+	// methods: 1.7 MB.
+	flags.BoolVarP(&f.version, "version", "v", false, "version for agf-validate")
 	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the output: "+strings.Join(diag.Formats(), ", "))
 	flags.StringVar(
 		&f.failOn,
@@ -85,7 +91,7 @@ func (v program) command() *cobra.Command {
 		&f.copyAge,
 		"registry-age",
 		0,
-		"how old the copy of the registry that --config names may be, such as 10m; any age unless given. "+
+		"how old the copy of the registry that --decisions names may be, such as 10m; any age unless given. "+
 			"assent policies fetch makes one",
 	)
 	flags.StringVar(
@@ -97,6 +103,7 @@ func (v program) command() *cobra.Command {
 	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
 	term.Offer(cmd, "format", diag.Formats()...)
 	term.Offer(cmd, "fail-on", "error", "warning", "info")
+	cmd.SetGlobalNormalizationFunc(olderNames)
 	cmd.AddCommand(
 		compiling{v}.askCommand(),
 		v.createCommand(),
@@ -116,11 +123,21 @@ func (v program) command() *cobra.Command {
 	return cmd
 }
 
+// olderNames accepts --config, which --decisions was called before, and the flags derived from it.
+func olderNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	switch name {
+	case "config", "config-old", "config-new", "against-config":
+		name = strings.Replace(name, "config", "decisions", 1)
+	}
+
+	return pflag.NormalizedName(name)
+}
+
 // inputs adds the flags for what agents are checked with.
 func (f *validateFlags) inputs(flags *pflag.FlagSet) {
 	flags.StringVar(
 		&f.config,
-		"config",
+		"decisions",
 		"",
 		"decisions.yaml: `FILE` of what the owner chose, as assent serve reads it; its rules re-grade or switch off rules",
 	)
@@ -128,7 +145,7 @@ func (f *validateFlags) inputs(flags *pflag.FlagSet) {
 		&f.policies,
 		"policies",
 		nil,
-		"`DIR` of *.policy.yaml that agents may name (repeatable); instead of those of --config",
+		"`DIR` of *.policy.yaml that agents may name (repeatable); instead of those of --decisions",
 	)
 	flags.StringArrayVar(
 		&f.tools,
@@ -292,7 +309,7 @@ func (v program) configOf(f validateFlags, opt *lint.Options) (*term.Decisions, 
 		chosen.Instead(f.policies)
 	}
 	if unusable == nil && (f.copyAge < 0 || f.copyAge > 0 && chosen.Registry == nil) {
-		return nil, errors.New("--registry-age is about the registry that the file of --config names: expected both, " +
+		return nil, errors.New("--registry-age is about the registry that the file of --decisions names: expected both, " +
 			"a time above 0, and no --policies")
 	}
 	opt.Owner = chosen.Options()

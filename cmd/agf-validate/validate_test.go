@@ -321,7 +321,7 @@ func TestWhatIsWrongWithAShelfIsAFinding(t *testing.T) {
 		t,
 		"--policies",
 		"near",
-		"--config",
+		"--decisions",
 		testfiles.Write(t, "off.yaml", "rules: {policy-none-found: off}\n"),
 		"desk.agf.yaml",
 	); !strings.Contains(out, "policy-file-name") {
@@ -370,7 +370,7 @@ func TestPeopleAreCheckedAsPeople(t *testing.T) {
 	}
 	if out, _, code := validated(
 		t,
-		"--config",
+		"--decisions",
 		testfiles.Write(t, "c.yaml", "rules: {people-newer-version: error}\n"),
 		testfiles.Write(t, "newer/people.yaml", strings.Replace(soundPeople, "1.0.0", "1.7.0", 1)),
 	); code != term.ExitFindings || !strings.Contains(out, "error: ") {
@@ -568,7 +568,7 @@ func TestJUnitFailsWhereTheExitCodeDoes(t *testing.T) {
 func TestExamplesAreClean(t *testing.T) {
 	t.Chdir(testfiles.Root(t))
 	out, errOut, code := validated(t, "--strict", "--fail-on", "warning",
-		"--config", "examples/coding-agent/daily/decisions.yaml", "examples", "agent/examples")
+		"--decisions", "examples/coding-agent/daily/decisions.yaml", "examples", "agent/examples")
 	if code != term.ExitOK {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}

@@ -63,7 +63,9 @@ func (a *app) openWithRules(ctx context.Context, agentFile string) (agent string
 		read <- rules
 	}
 
-	opened, err := openStore(ctx, a.cfg.Location(), a.log)
+	where := a.cfg.Location()
+	where.Published = true
+	opened, err := openStore(ctx, where, a.log)
 	rules := <-read
 	switch {
 	case rules.err != nil && err == nil:

@@ -82,6 +82,16 @@ func openStore(ctx context.Context, c config.Store, log *slog.Logger) (s *keyedS
 	if errors.Is(err, store.ErrKey) && made { // another process was quicker to bind the store
 		err = errors.Join(err, os.Remove(c.KeyFile), os.Remove(c.KeyFile+".pub"))
 	}
+	if c.Published && !made && (errors.Is(err, store.ErrKey) || errors.Is(err, store.ErrTampered)) {
+		// If the published key is wrong, the error with the derived key says so.
+		c.Published = false
+		if s.mark != nil {
+			if err := s.mark.Close(); err != nil {
+				return nil, err
+			}
+		}
+		return openStore(ctx, c, log)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +103,11 @@ func storeKey(ctx context.Context, c config.Store) (key keyfile.Key, made bool, 
 	if _, err := os.Stat(c.Where); err != nil && !stores.IsURL(c.Where) && !c.Create {
 		return keyfile.Key{}, false, fmt.Errorf("the store: %w (assent serve makes one)", err)
 	}
-	key, err = keyfile.Load(c.KeyFile)
+	load := keyfile.Load
+	if c.Published {
+		load = keyfile.LoadPublished
+	}
+	key, err = load(c.KeyFile)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, false, err
 	}

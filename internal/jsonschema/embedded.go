@@ -13,30 +13,35 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Embedded returns a function that returns a schema embedded in the program, compiled on first
-// use. It panics if the schema does not compile, which is a bug that every test finds.
+// Embedded returns a function that returns a schema embedded in the program, read on first use. It
+// panics if the schema is not JSON; Validate panics if it does not compile. Tests find both.
 func Embedded(name, text string) func() *Schema {
 	return sync.OnceValue(func() *Schema {
-		if s := assembled(text); s != nil {
-			return s
-		}
-		s, err := Compile(name, []byte(text))
+		raw, err := decode([]byte(text))
 		if err != nil {
-			panic("the embedded " + name + " does not compile: " + err.Error())
+			panic("the embedded " + name + " can't be read: " + err.Error())
 		}
-		return s
+		return &Schema{raw: raw, embedded: true, compiled: sync.OnceValue(func() *v5.Schema {
+			if s := assembled(raw); s != nil {
+				return s
+			}
+			s, err := Compile(name, []byte(text))
+			if err != nil {
+				panic("the embedded " + name + " does not compile: " + err.Error())
+			}
+			return s.compiled()
+		})}
 	})
 }
+
+// Raw returns the decoded text of the schema, which must not be changed.
+func (s *Schema) Raw() any { return s.raw }
 
 // assembled builds what Compile would return for a schema of ours, without v5's compiler, which
 // first validates the schema against the meta-schemas. That takes longer than everything else
 // that a short command does. It returns nil for a schema with a keyword that it does not know,
 // which has to be compiled. Tests check that both results are equal.
-func assembled(text string) *Schema {
-	raw, err := decode([]byte(text))
-	if err != nil {
-		return nil
-	}
+func assembled(raw any) *v5.Schema {
 	root, _ := raw.(map[string]any)
 	id, _ := root["$id"].(string)
 	if root["$schema"] != v5.Draft2020.URL() || id == "" || strings.Contains(id, "#") {
@@ -52,7 +57,7 @@ func assembled(text string) *Schema {
 		return nil
 	}
 
-	return &Schema{compiled: whole, raw: raw}
+	return whole
 }
 
 // assembler builds v5's representation of the parts of one schema.

@@ -33,7 +33,7 @@ func ours(t testing.TB) map[string]string {
 // Both ways build the same schema, part by part.
 func TestEmbeddedSchemasAreWhatTheCompilerMakes(t *testing.T) {
 	for name, text := range ours(t) {
-		made := assembled(text)
+		made := assembledFrom(text)
 		if made == nil {
 			t.Errorf("%s has something that is not known to assembled", name)
 			continue
@@ -41,7 +41,7 @@ func TestEmbeddedSchemasAreWhatTheCompilerMakes(t *testing.T) {
 		whole, err := Compile(name, []byte(text))
 		must.Do(t, err)
 		c := comparison{seen: map[*v5.Schema]bool{}}
-		if where := c.differs(made.compiled, whole.compiled); where != "" {
+		if where := c.differs(made.compiled(), whole.compiled()); where != "" {
 			t.Errorf("%s differs from what v5 makes: %s", name, where)
 		}
 		if len(c.seen) < 10 {
@@ -57,7 +57,7 @@ func TestEmbeddedSchemasAreWhatTheCompilerMakes(t *testing.T) {
 func TestEmbeddedSchemasFailAsTheCompilers(t *testing.T) {
 	const name = "resolve/decisions.schema.json"
 	text := ours(t)[name]
-	made := assembled(text)
+	made := assembledFrom(text)
 	whole, err := Compile(name, []byte(text))
 	must.Do(t, err)
 	for _, doc := range []any{
@@ -94,7 +94,7 @@ func TestEmbeddedSchemasTakeEveryKeywordOrNone(t *testing.T) {
 		`"unheard-of":1`:  false,
 	} {
 		text := "{" + head + "," + inner + "}"
-		made := assembled(text)
+		made := assembledFrom(text)
 		if (made != nil) != known {
 			t.Errorf("%s: assembled: %v", inner, made != nil)
 			continue
@@ -103,14 +103,14 @@ func TestEmbeddedSchemasTakeEveryKeywordOrNone(t *testing.T) {
 		must.Do(t, err)
 		if made != nil {
 			c := comparison{seen: map[*v5.Schema]bool{}}
-			if where := c.differs(made.compiled, whole.compiled); where != "" {
+			if where := c.differs(made.compiled(), whole.compiled()); where != "" {
 				t.Errorf("%s differs from what v5 makes: %s", inner, where)
 			}
 		}
 	}
 
 	for _, text := range []string{"", "[]", "{}", `{"$schema":"https://json-schema.org/draft/2020-12/schema"}`} {
-		if assembled(text) != nil {
+		if assembledFrom(text) != nil {
 			t.Errorf("%q passes for a schema of ours", text)
 		}
 	}
@@ -218,7 +218,7 @@ func BenchmarkEmbedded(b *testing.B) {
 	text := ours(b)["schema/agent.schema.json"]
 	b.Run("assembled", func(b *testing.B) {
 		for b.Loop() {
-			assembled(text)
+			assembledFrom(text)
 		}
 	})
 	b.Run("compiled", func(b *testing.B) {

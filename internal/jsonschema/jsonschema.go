@@ -23,8 +23,9 @@ import (
 
 // Schema is a compiled JSON Schema. It is safe for concurrent use.
 type Schema struct {
-	compiled *v5.Schema
-	raw      any // the decoded schema, for explanations
+	compiled func() *v5.Schema
+	raw      any  // the decoded schema, for quick and for explanations
+	embedded bool // a schema of ours, which quick can read
 }
 
 // Failure is one thing that is wrong with a document.
@@ -81,7 +82,7 @@ func compileWith(c *v5.Compiler, name string, schema []byte) (s *Schema, err err
 	if err != nil {
 		return nil, fmt.Errorf("compile schema %s: %w", name, err)
 	}
-	return &Schema{compiled: compiled, raw: raw}, nil
+	return &Schema{compiled: func() *v5.Schema { return compiled }, raw: raw}, nil
 }
 
 // withDraft adds a draft to a schema that names none, because v5 would then assert formats.
@@ -115,7 +116,10 @@ func (s *Schema) Validate(doc any) (failures []Failure) {
 			failures = unchecked(fmt.Errorf("%v", r))
 		}
 	}()
-	err := s.compiled.Validate(finite(doc))
+	if s.embedded && s.quick(doc) {
+		return nil
+	}
+	err := s.compiled().Validate(finite(doc))
 	if err == nil {
 		return nil
 	}

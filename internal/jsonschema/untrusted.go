@@ -60,7 +60,7 @@ func CompileUntrusted(name string, schema []byte) (*Untrusted, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts, err := survey(compiled.compiled)
+	facts, err := survey(compiled.compiled())
 	if err != nil {
 		return nil, fmt.Errorf("compile schema %s: %w", name, err)
 	}
@@ -94,7 +94,7 @@ func (u *Untrusted) Validate(doc any) (failures []Failure, err error) {
 		}
 	}()
 	u.meter.left = budget
-	err = u.schema.compiled.Validate(doc)
+	err = u.schema.compiled().Validate(doc)
 	if err == nil {
 		return nil, nil
 	}

@@ -3,12 +3,13 @@ package settings
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/assent-dev/assent/internal/pattern"
 )
 
 // jsonEditor changes an object of a JSON text.
@@ -19,7 +20,7 @@ type jsonEditor struct {
 	span   span // of the object, including braces
 }
 
-var jsonPlace = regexp.MustCompile(`^hujson: line (\d+), column (\d+): (.*)$`)
+var jsonPlace = pattern.Of(`^hujson: line (\d+), column (\d+): (.*)$`)
 
 func readJSON(t *Table) error {
 	v, err := hujson.Parse(t.text)
@@ -43,7 +44,7 @@ func readJSON(t *Table) error {
 
 // jsonError extracts the position from the library's message.
 func (t *Table) jsonError(err error) error {
-	m := jsonPlace.FindStringSubmatch(err.Error())
+	m := jsonPlace().FindStringSubmatch(err.Error())
 	if m == nil {
 		return t.wrong(0, "this is no JSON: "+err.Error())
 	}

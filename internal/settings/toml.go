@@ -2,16 +2,17 @@ package settings
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/assent-dev/assent/internal/pattern"
 )
 
 // plainName matches names that need no quotes in TOML and YAML, apart from YAML keywords.
-var plainName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+var plainName = pattern.Of(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // tomlEditor changes the tables and lines below one name of a TOML text.
 type tomlEditor struct {

@@ -2,12 +2,12 @@ package settings
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
@@ -22,11 +22,11 @@ type yamlEditor struct {
 }
 
 // strangeEnd matches line ends of YAML that other programs don't recognize.
-var strangeEnd = regexp.MustCompile("\r(?:[^\n]|$)|[\u0085\u2028\u2029]")
+var strangeEnd = pattern.Of("\r(?:[^\n]|$)|[\u0085\u2028\u2029]")
 
 // readYAML finds the table in a YAML file, and the positions of its members.
 func readYAML(t *Table) error {
-	if found := strangeEnd.FindIndex(t.text); found != nil {
+	if found := strangeEnd().FindIndex(t.text); found != nil {
 		return t.wrong(found[0], "programs differ in whether a line ends here: use line feeds")
 	}
 	doc, findings := yamldoc.Parse(t.file, t.text, yamldoc.Limits{MaxBytes: maxBytes})
@@ -211,7 +211,7 @@ func (e *yamlEditor) fields(value Object, indent string) string {
 // quoteUnless writes a name, with quotes unless every parser reads it as a string without them.
 func quoteUnless(name string) string {
 	words := []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
-	if !plainName.MatchString(name) || slices.Contains(words, strings.ToLower(name)) {
+	if !plainName().MatchString(name) || slices.Contains(words, strings.ToLower(name)) {
 		return quote(name)
 	}
 

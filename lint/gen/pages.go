@@ -101,7 +101,7 @@ func printed(area string, r diag.RuleInfo) string {
 // silencing says how findings of the rule can be silenced.
 func silencing(area string, r diag.RuleInfo) string {
 	config := fmt.Sprintf(
-		"For all files, in the file that `--config` names:\n\n```yaml\nrules:\n  %s: off # or info, warning, error\n"+
+		"For all files, in the file that `--decisions` names:\n\n```yaml\nrules:\n  %s: off # or info, warning, error\n"+
 			"```\n",
 		r.ID,
 	)

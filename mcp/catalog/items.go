@@ -3,10 +3,10 @@ package catalog
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/pattern"
 )
 
 // The methods that list a server's resources, templates and prompts.
@@ -29,7 +29,7 @@ func IDMember(list string) string {
 
 // hasScheme matches URIs that the official clients accept. The Python client refuses a list with
 // any other URI.
-var hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+var hasScheme = pattern.Of(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
 // ReadItem reads an item of a list. It returns an error if clients can't be given the item: the
 // official clients validate every item, and refuse the whole list for one that violates the schema
@@ -43,7 +43,7 @@ func ReadItem(list string, raw []byte) (Item, error) {
 	for _, text := range []string{"title", "description", "mimeType"} {
 		f.Text(text)
 	}
-	if list == ListResources && !hasScheme.MatchString(item.ID) {
+	if list == ListResources && !hasScheme().MatchString(item.ID) {
 		f.Expect(id, "a URI with a scheme")
 	}
 	if size := f.Raw("size"); size != nil && !isWhole(size) {

@@ -428,3 +428,16 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestProgramHasTheDefaultsOfTheTable: a gateway without a file has the defaults that the table names.
+func TestProgramHasTheDefaultsOfTheTable(t *testing.T) {
+	d := decoder("")
+	want := Gateway{Agent: "d/a.agf.yaml", Store: filepath.Join("d", storeName)}
+	upstream := Upstream{Alias: "a", Command: "c", Args: []string{"x"}}
+	d.Default(schema("gateway"), document.Target(&want))
+	d.Default(schema("upstream"), document.Target(&upstream))
+	want.Upstream = []Upstream{upstream}
+	if got := Program("d/a.agf.yaml", "a", []string{"c", "x"}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nexpected %+v", got, want)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -128,12 +127,12 @@ func isOrigin(s string) bool {
 }
 
 // reference matches a text that fill_in may replace. The result is checked at the start.
-var reference = regexp.MustCompile(`\$\{[^}]*\}`)
+var reference = pattern.Of(`\$\{[^}]*\}`)
 
 // isCallable reports whether package peer would accept a URL. Its addresses are compared with
 // networks at the start.
 func isCallable(s string) bool {
-	_, err := peer.New(peer.Config{URL: reference.ReplaceAllString(s, "x"), Networks: []netip.Prefix{
+	_, err := peer.New(peer.Config{URL: reference().ReplaceAllString(s, "x"), Networks: []netip.Prefix{
 		netip.PrefixFrom(netip.IPv4Unspecified(), 0),
 		netip.PrefixFrom(netip.IPv6Unspecified(), 0),
 	}})

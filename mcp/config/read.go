@@ -7,12 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/document"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
@@ -53,15 +54,42 @@ func Read(file string, src []byte) (Gateway, []diag.Finding) {
 // Program returns the configuration of a gateway for one program without a file, with defaults for
 // all other fields. Paths are used as given. Other files that it needs are in the directory of the
 // agent's file.
+//
+// The defaults are written here because each hook uses them, and reading them from the table takes
+// half a millisecond. A test compares them with the table.
 func Program(agent, alias string, argv []string) Gateway {
-	d := decoder("")
-	g := Gateway{Agent: agent, Store: filepath.Join(filepath.Dir(agent), storeName)}
-	u := Upstream{Alias: alias, Command: argv[0], Args: argv[1:]}
-	d.Default(schema("gateway"), document.Target(&g))
-	d.Default(schema("upstream"), document.Target(&u))
-	g.Upstream = []Upstream{u}
-
-	return g
+	return Gateway{
+		Agent:         agent,
+		OnBrokenFiles: "keep",
+		Undeclared:    "deny",
+		Offline:       "deny",
+		Store:         filepath.Join(filepath.Dir(agent), storeName),
+		PermitAge:     time.Hour,
+		Grace:         5 * time.Second,
+		Works: Works{
+			Within:      24 * time.Hour,
+			RunWithin:   10 * time.Minute,
+			Prefix:      "auto",
+			NameLimit:   64,
+			Link:        "off",
+			KeepResults: 10 * time.Minute,
+			MaxPending:  100,
+			Recheck:     time.Minute,
+			Upstream: []Upstream{{
+				Alias:        alias,
+				Command:      argv[0],
+				Args:         argv[1:],
+				Era:          "auto",
+				Pins:         "trust_first",
+				OnChange:     "hold",
+				OnText:       "strip",
+				Elicitation:  "relay",
+				Sampling:     "off",
+				ClientRoots:  "off",
+				Instructions: "drop",
+			}},
+		},
+	}
 }
 
 // storeName is the default file of the embedded store.
@@ -120,7 +148,7 @@ func ReadEnv(file string) (map[string]string, error) {
 }
 
 // dotenvLine is a line of a dotenv file: NAME=VALUE, perhaps after export.
-var dotenvLine = regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$`)
+var dotenvLine = pattern.Of(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$`)
 
 // ReadDotenv reads the file of an upstream's dotenv_file and returns its variables. Lines in
 // another form are skipped, as the clients that use such files do. A missing file has no variables.
@@ -131,7 +159,7 @@ func ReadDotenv(file string) (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
-		if found := dotenvLine.FindStringSubmatch(strings.TrimRight(line, "\r\n")); found != nil {
+		if found := dotenvLine().FindStringSubmatch(strings.TrimRight(line, "\r\n")); found != nil {
 			out[found[1]] = dotenvValue(found[2])
 		}
 	}

@@ -47,7 +47,18 @@ func grantID(key string) string {
 }
 
 func (g *sessionGrant) open(now time.Time) bool {
-	return g.Ended == "" && g.Uses < g.MaxUses && now.Before(g.Expires)
+	return g.Ended == "" && g.standing().Live(now)
+}
+
+// standing returns what the grant has in common with standing approvals of other kinds.
+func (g *sessionGrant) standing() approval.Standing {
+	return approval.Standing{
+		Basis:   []string{g.Caller, g.Session, g.User, g.Operation, g.Ground.Plan, g.Ground.Tool},
+		Rules:   g.Ground.Rules,
+		Expires: g.Expires,
+		Uses:    g.Uses,
+		MaxUses: g.MaxUses,
+	}
 }
 
 // covers reports whether a grant covers a call: same asker, session, user and operation, the
@@ -56,22 +67,18 @@ func (g *sessionGrant) open(now time.Time) bool {
 func (b *grantBook) covers(s *sessionGrant, r *record, j *judgment) bool {
 	c := &r.Part
 	below := b.cfg.Grants.Children && slices.Contains(c.Ancestors, s.Thread)
-	switch {
-	case !s.Asker.Same(r.Asker), s.Caller != c.Caller, s.Session != c.root(), s.User != c.User:
-		return false
-	case s.Operation != c.Operation, s.Thread != c.Thread && !below, !s.Ground.covers(j.ground()):
+	if s.Ended != "" || !s.Asker.Same(r.Asker) || s.Thread != c.Thread && !below {
 		return false
 	}
 
+	standing, now := s.standing(), j.ground()
 	uses, life := b.bounds(j.Require)
-	return s.open(b.now()) && s.Uses < uses && b.now().Before(s.Made.Add(life))
-}
+	standing.MaxUses = min(standing.MaxUses, uses)
+	if end := s.Made.Add(life); end.Before(standing.Expires) {
+		standing.Expires = end
+	}
 
-// covers reports whether the rules that ask now are among those that asked before, and plan and
-// tool are unchanged.
-func (g ground) covers(now ground) bool {
-	other := slices.ContainsFunc(now.Rules, func(rule string) bool { return !slices.Contains(g.Rules, rule) })
-	return g.Plan == now.Plan && g.Tool == now.Tool && !other
+	return standing.Covers([]string{c.Caller, c.root(), c.User, c.Operation, now.Plan, now.Tool}, now.Rules, b.now())
 }
 
 // useGrant takes one use of a session grant that covers the call and returns the grant's key,

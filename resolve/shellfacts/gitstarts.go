@@ -17,6 +17,15 @@ type GitStart struct {
 	Unknown bool
 }
 
+// Goes returns the directories to which a command line changes with cd, and whether it may change to one
+// that it does not name.
+func Goes(line string) (dirs []string, anywhere bool) {
+	r := &reader{}
+	r.line(line, 0)
+
+	return r.goes, r.goesAnywhere || r.lost
+}
+
 // GitStarts returns the commands of git in a line that replace files which the line does not name.
 func GitStarts(line string) []GitStart {
 	if !strings.Contains(strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(line), "git") {

@@ -97,7 +97,15 @@ func (r *reader) program(at syntax.Node, words []word) {
 	case readsDirectory(name):
 		r.runs = append(r.runs, name)
 	}
+	if slices.Contains([]string{"pushd", "popd", "chdir"}, name) {
+		r.goesAnywhere = true
+	}
 	if name == "cd" {
+		if len(words) == 2 && words[1].known && plain(words[1].text) && words[1].text[0] != '-' {
+			r.goes = append(r.goes, words[1].text)
+		} else {
+			r.goesAnywhere = true
+		}
 		stays, starts := r.workspace.isStart(words[1:])
 		r.changesDir, r.leavesStart = r.changesDir || !stays, r.leavesStart || !starts
 		r.entersOthersCode = r.entersOthersCode || !starts && !r.workspace.isOwnPart(words[1:])
@@ -391,7 +399,7 @@ func find(r *reader, args []word) ([][]word, bool) {
 		}
 
 		if strings.HasSuffix(args[i].text, "dir") { // -execdir, -okdir
-			r.leavesStart, r.changesDir = true, true
+			r.leavesStart, r.changesDir, r.goesAnywhere = true, true, true
 		}
 		found = append(found, inner[0])
 		i = end

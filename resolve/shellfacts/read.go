@@ -46,6 +46,8 @@ type reader struct {
 	leavesStart      bool     // it changes to another directory than the root of the workspace and that of the call
 	entersOthersCode bool     // it changes to a directory that may hold code of others
 	changesDir       bool     // it changes to another directory than that of the call
+	goes             []string // the directories of cd
+	goesAnywhere     bool     // it changes to a directory that is not known
 	here             []string // listed programs that depend on files in their directory
 	runs             []string // of these, those that run the project's code wherever it is: test runners and linters
 

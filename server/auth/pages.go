@@ -6,14 +6,17 @@ import (
 	"encoding/json"
 	"html/template"
 	"net/http"
+	"sync"
 )
 
 //go:embed pages.html
 var pagesFS embed.FS
 
-// pages are parsed once. The file is part of the program, so an error would show in every
-// test.
-var pages = template.Must(template.ParseFS(pagesFS, "pages.html"))
+// pages are parsed once, on first use. The file is part of the program, so an error would show in
+// every test.
+var pages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.ParseFS(pagesFS, "pages.html"))
+})
 
 // Data of the pages.
 type (
@@ -41,7 +44,7 @@ type (
 
 func show(w http.ResponseWriter, status int, page string, data any) {
 	var b bytes.Buffer
-	if err := pages.ExecuteTemplate(&b, page, data); err != nil {
+	if err := pages().ExecuteTemplate(&b, page, data); err != nil {
 		http.Error(w, "the page can't be shown", http.StatusInternalServerError)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/cmd/internal/edits"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/internal/settings"
 )
 
@@ -78,8 +79,8 @@ func find(name string) (client, error) {
 
 // braces matches references such as ${NAME} and ${input:NAME}.
 var (
-	braces  = regexp.MustCompile(`\$\{[^}]+\}`)
-	dollars = regexp.MustCompile(`\$(\{[^}]+\}|[A-Za-z_][A-Za-z0-9_]*)`)
+	braces  = pattern.Of(`\$\{[^}]+\}`)
+	dollars = pattern.Of(`\$(\{[^}]+\}|[A-Za-z_][A-Za-z0-9_]*)`)
 )
 
 // program returns the field names that most clients use for a program. aside are fields that
@@ -94,7 +95,7 @@ func anywhere(aside ...string) words {
 	w := program(aside...)
 	w.urls = []string{"url"}
 	w.headers = "headers"
-	w.refers = braces
+	w.refers = braces()
 	w.carries = true
 
 	return w
@@ -204,7 +205,7 @@ func gemini() client {
 	w := anywhere("type", "trust")
 	w.cwd = "cwd"
 	w.urls = []string{"httpUrl", "url"}
-	w.refers = dollars
+	w.refers = dollars()
 
 	return client{
 		name:  "gemini",
@@ -242,7 +243,7 @@ func goose() client {
 			headers:  "headers",
 			envNames: "env_keys",
 			aside:    []string{"type", "bundled"},
-			refers:   dollars,
+			refers:   dollars(),
 		},
 	}
 }

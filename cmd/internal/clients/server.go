@@ -341,7 +341,7 @@ func (r *reader) dotenv() {
 	if rest, found := strings.CutPrefix(file, "~/"); found {
 		file = filepath.Join(r.spot.home, rest)
 	}
-	expanded := braces.ReplaceAllStringFunc(file, func(found string) string {
+	expanded := braces().ReplaceAllStringFunc(file, func(found string) string {
 		value, known := r.spot.valueOf(found)
 		if !known {
 			r.unsupported("envFile", found)

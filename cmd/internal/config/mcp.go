@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/mcp/config"
 	"github.com/assent-dev/assent/schema"
@@ -102,12 +102,12 @@ func (c *MCP) SignIn(alias string) string {
 }
 
 // plainWord matches words that a shell reads as they are.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=-]+$`)
+var plainWord = pattern.Of(`^[A-Za-z0-9_./:@%+=-]+$`)
 
 // SignInCommand returns the command by which a person signs in to a server of a gateway, whose
 // configuration is in a file.
 func SignInCommand(alias, file string) string {
-	if !plainWord.MatchString(file) {
+	if !plainWord().MatchString(file) {
 		file = "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
 	}
 	return "assent mcp sign-in " + alias + " --config " + file

@@ -15,6 +15,9 @@ type Store struct {
 	Watermark string   // the list of revoked tokens is next to it; NoWatermark for none
 	Create    bool     // a store that is not there is made, and a key for it
 	Tenants   []string // that the server's configuration names; nil: not known
+	// Published reads the ledger's public key from its file, instead of deriving it. Hooks set it,
+	// because they start for each call of a tool.
+	Published bool
 	// Unfinished opens a store whose restore was not finished.
 	Unfinished bool
 }

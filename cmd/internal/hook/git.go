@@ -17,15 +17,22 @@ import (
 func (e *event) bringsSettings(ctx context.Context) bool {
 	return slices.ContainsFunc(e.lines(), func(line string) bool {
 		return slices.ContainsFunc(shellfacts.GitStarts(line), func(s shellfacts.GitStart) bool {
-			return !e.keepsSettings(ctx, s)
+			dirs, known := e.places()
+			return !known || len(dirs) > mostRepositories || slices.ContainsFunc(dirs, func(dir string) bool {
+				return !keepsSettings(ctx, dir, s)
+			})
 		})
 	})
 }
 
-// keepsSettings reports whether the settings are the same before and after a command of git.
-func (e *event) keepsSettings(ctx context.Context, s shellfacts.GitStart) bool {
+// mostRepositories limits the directories in which git is asked about settings.
+const mostRepositories = 6
+
+// keepsSettings reports whether the settings are the same before and after a command of git in a
+// directory.
+func keepsSettings(ctx context.Context, dir string, s shellfacts.GitStart) bool {
 	finds := func(command ...string) bool { // nothing
-		out, err := e.git(ctx, append(append(command, "--"), settingsPaths()...)...)
+		out, err := git(ctx, dir, append(append(command, "--"), settingsPaths()...)...)
 		return err == nil && out == ""
 	}
 	switch {
@@ -40,7 +47,7 @@ func (e *event) keepsSettings(ctx context.Context, s shellfacts.GitStart) bool {
 	case s.Stash:
 		// The parents of a stash are the commit that it was made on, the index, and new files if it
 		// has any.
-		out, err := e.git(ctx, "rev-list", "--parents", "--max-count=1", s.Commit, "--")
+		out, err := git(ctx, dir, "rev-list", "--parents", "--max-count=1", s.Commit, "--")
 		commits := strings.Fields(out)
 		if err != nil || len(commits) < 3 || len(commits) > 4 {
 			return false
@@ -63,12 +70,12 @@ func settingsPaths() []string {
 	return out
 }
 
-// git returns the output of a command of git, in the directory of the call.
-func (e *event) git(ctx context.Context, args ...string) (string, error) {
+// git returns the output of a command of git in a directory.
+func git(ctx context.Context, dir string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, toAskGit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.fsmonitor=false"}, args...)...)
-	cmd.Dir = e.cwd
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_NO_LAZY_FETCH=1", "GIT_OPTIONAL_LOCKS=0")
 	out, err := cmd.Output()
 

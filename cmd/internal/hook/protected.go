@@ -24,13 +24,18 @@ var protectedNames = []string{
 // an empty string if the call names none.
 func (e *event) touches(f flags) string {
 	files := e.product.settings(f)
-	home, _ := os.UserHomeDir()
 	changes := slices.ContainsFunc(e.names(), func(n string) bool {
 		return slices.Contains(changers, filepath.Base(n)) || n == "-delete"
 	})
 	recursive := slices.ContainsFunc(e.names(), func(n string) bool {
 		return slices.Contains([]string{"chmod", "chown", "chgrp", "clean"}, filepath.Base(n))
 	})
+	dirs, known := e.places()
+	if !known {
+		for _, file := range files { // any directory, so also those of the files
+			dirs = append(dirs, filepath.Dir(file))
+		}
+	}
 	for _, text := range e.names() {
 		// Quotes and backslashes would hide a name from this search.
 		plain := strings.ToLower(strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(text))
@@ -42,32 +47,45 @@ func (e *event) touches(f flags) string {
 		if strings.ContainsAny(text, " \n") {
 			continue // the words of a line come by themselves
 		}
-		at := text
-		switch {
-		case at == "~" || strings.HasPrefix(at, "~/"), strings.HasPrefix(at, "$HOME"):
-			at = filepath.Join(home, strings.TrimPrefix(strings.TrimPrefix(at, "~"), "$HOME"))
-		case !filepath.IsAbs(at):
-			at = filepath.Join(e.cwd, at)
-		}
-		real := text // below the directory of the call
-		if resolved, err := filepath.EvalSymlinks(at); err == nil {
-			if below, err := filepath.Rel(e.cwd, resolved); err == nil && resolved != filepath.Clean(at) &&
-				e.inDirectory(resolved) {
-				real = below
-			}
-			at = resolved
-		}
-		for _, name := range protectedNames {
-			if real != text && holdsName(strings.ToLower(real), name) {
+		for _, dir := range dirs {
+			if name := e.touchesFrom(dir, text, files, changes, recursive); name != "" {
 				return name
 			}
 		}
-		for _, file := range files {
-			if at == file || isGlob(text) && globs(at, file, changes || !e.inDirectory(at)) ||
-				at != "/" && (&resolve.Workspace{Root: filepath.Clean(at)}).Contains(file) &&
-					(!e.inDirectory(at) || changes && (filepath.Clean(text) != "." || recursive)) {
-				return file
-			}
+	}
+
+	return ""
+}
+
+// touchesFrom returns the name of a settings file that a word of the call means if programs run in a
+// directory, or an empty string.
+func (e *event) touchesFrom(dir, text string, files []string, changes, recursive bool) string {
+	at := text
+	home, _ := os.UserHomeDir()
+	switch {
+	case at == "~" || strings.HasPrefix(at, "~/"), strings.HasPrefix(at, "$HOME"):
+		at = filepath.Join(home, strings.TrimPrefix(strings.TrimPrefix(at, "~"), "$HOME"))
+	case !filepath.IsAbs(at):
+		at = filepath.Join(dir, at)
+	}
+	real := text // below the directory of the call
+	if resolved, err := filepath.EvalSymlinks(at); err == nil {
+		if below, err := filepath.Rel(e.cwd, resolved); err == nil && resolved != filepath.Clean(at) &&
+			e.inDirectory(resolved) {
+			real = below
+		}
+		at = resolved
+	}
+	for _, name := range protectedNames {
+		if real != text && holdsName(strings.ToLower(real), name) {
+			return name
+		}
+	}
+	for _, file := range files {
+		if at == file || isGlob(text) && globs(at, file, changes || !e.inDirectory(at)) ||
+			at != "/" && (&resolve.Workspace{Root: filepath.Clean(at)}).Contains(file) &&
+				(!e.inDirectory(at) || changes && (filepath.Clean(text) != "." || recursive)) {
+			return file
 		}
 	}
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/resolve/shellfacts"
 )
@@ -188,13 +189,13 @@ func (s *secretsWalk) isSecret(at, below string, d fs.DirEntry) bool {
 	}
 	switch {
 	case inside(at, ".git"):
-		return repositoryFile.MatchString(filepath.ToSlash(below)) && holds(at, credentials)
+		return repositoryFile().MatchString(filepath.ToSlash(below)) && holds(at, credentials())
 	case name == ".git":
 		return false // it names the directory of a worktree or of a submodule
 	case slices.ContainsFunc(settingsDirs, func(p string) bool { return inside(at, p) }):
-		return shellfacts.Sensitive(name, false) || name == "mcp.json" && holds(at, credentials) ||
-			settingsFile.MatchString(name) && holds(at, settingsSecrets)
-	case ignoreFile.MatchString(name) && includesHidden(at):
+		return shellfacts.Sensitive(name, false) || name == "mcp.json" && holds(at, credentials()) ||
+			settingsFile().MatchString(name) && holds(at, settingsSecrets())
+	case ignoreFile().MatchString(name) && includesHidden(at):
 		s.incomplete = below + " includes hidden files in searches"
 	}
 	kept := []string{}
@@ -211,23 +212,23 @@ func (s *secretsWalk) isSecret(at, below string, d fs.DirEntry) bool {
 const mostContent = 1 << 20
 
 // holds reports whether the content of a file matches, or can't be read.
-func holds(at string, pattern *regexp.Regexp) bool {
+func holds(at string, wanted *regexp.Regexp) bool {
 	if info, err := os.Stat(at); err == nil && info.Size() > mostContent {
 		return true
 	}
 	text, err := os.ReadFile(at)
 
-	return err == nil && pattern.Match(text) || err != nil && !os.IsNotExist(err)
+	return err == nil && wanted.Match(text) || err != nil && !os.IsNotExist(err)
 }
 
 var (
 	// repositoryFile matches files of git that may have addresses with passwords.
-	repositoryFile = regexp.MustCompile(`(^|/)(config[^/]*|FETCH_HEAD|credentials|ORIG_HEAD|logs/.*)$`)
-	credentials    = regexp.MustCompile(`(?i)://[^/\s]*@|extraheader|password|token`)
-	settingsFile   = regexp.MustCompile(`\.(json|toml|ya?ml)$`)
+	repositoryFile = pattern.Of(`(^|/)(config[^/]*|FETCH_HEAD|credentials|ORIG_HEAD|logs/.*)$`)
+	credentials    = pattern.Of(`(?i)://[^/\s]*@|extraheader|password|token`)
+	settingsFile   = pattern.Of(`\.(json|toml|ya?ml)$`)
 	// settingsSecrets matches a setting with the name of a secret and a text as its value.
-	settingsSecrets = regexp.MustCompile(`(?i)(api_?key|token|secret|passw|authorization|bearer)[\w-]*"?\s*[:=]\s*"[^"$]{6}`)
-	ignoreFile      = regexp.MustCompile(`^\.(git|rg)?ignore$`)
+	settingsSecrets = pattern.Of(`(?i)(api_?key|token|secret|passw|authorization|bearer)[\w-]*"?\s*[:=]\s*"[^"$]{6}`)
+	ignoreFile      = pattern.Of(`^\.(git|rg)?ignore$`)
 )
 
 // includesHidden reports whether a file of ignored paths has an exception by which rg searches hidden

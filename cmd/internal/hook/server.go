@@ -1,11 +1,11 @@
 package hook
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -75,16 +75,16 @@ func serverOf(name string, from provenance) (server, tool string, known bool) {
 }
 
 var (
-	notInNames  = regexp.MustCompile(`[^A-Za-z0-9_-]`)
-	underscores = regexp.MustCompile(`_+`)
+	notInNames  = pattern.Of(`[^A-Za-z0-9_-]`)
+	underscores = pattern.Of(`_+`)
 )
 
 // rewritten are the forms that a server's name may have in those of its
 // tools. Those of claude.ai have no two underscores in a row.
 func rewritten(name string) []string {
-	alias := notInNames.ReplaceAllString(name, "_")
+	alias := notInNames().ReplaceAllString(name, "_")
 	if strings.HasPrefix(name, "claude.ai ") {
-		return []string{strings.Trim(underscores.ReplaceAllString(alias, "_"), "_"), alias}
+		return []string{strings.Trim(underscores().ReplaceAllString(alias, "_"), "_"), alias}
 	}
 	return []string{alias}
 }

@@ -188,6 +188,58 @@ func startsOf(names []string, w *resolve.Workspace) (bases []string, ok bool) {
 	return bases, true
 }
 
+// places returns the directories in which programs of the call may run: that of the call, and those that
+// cd and arguments choose, one after the other. known is false if it may be another directory.
+func (e *event) places() (dirs []string, known bool) {
+	chosen, anywhere := e.chosen()
+	dirs, known = []string{e.cwd}, !anywhere
+	found := map[string]bool{}
+	for i := 0; i < len(dirs) && len(dirs) <= mostBases; i++ {
+		for _, name := range chosen {
+			at := filepath.Clean(name)
+			if !filepath.IsAbs(name) {
+				at = filepath.Join(dirs[i], name)
+			}
+			info, err := os.Stat(at)
+			if err != nil || !info.IsDir() {
+				continue
+			}
+			found[name] = true
+			if !slices.Contains(dirs, at) {
+				dirs = append(dirs, at)
+			}
+		}
+	}
+
+	// A directory that is not there yet may be made by the line, with any files.
+	missing := slices.ContainsFunc(chosen, func(name string) bool { return !found[name] })
+	return dirs, known && !missing && len(dirs) <= mostBases
+}
+
+// chosen returns the directories that cd in command lines, and arguments, choose. anywhere is set if the
+// call may choose one that it does not name.
+func (e *event) chosen() (dirs []string, anywhere bool) {
+	for _, line := range e.lines() {
+		goes, unnamed := shellfacts.Goes(line)
+		dirs, anywhere = append(dirs, goes...), anywhere || unnamed
+	}
+	var args map[string]any
+	if json.Unmarshal(e.call.Args, &args) != nil {
+		return nil, true
+	}
+	for _, name := range []string{"dir_path", "workdir", "working_directory", "cwd", "directory"} {
+		switch v := args[name].(type) {
+		case nil:
+		case string:
+			dirs = append(dirs, v)
+		default:
+			anywhere = true
+		}
+	}
+
+	return dirs, anywhere
+}
+
 // targets returns the paths to which symbolic links lead a name, or the names that a pattern matches.
 func targets(base, name string) []string {
 	at := name

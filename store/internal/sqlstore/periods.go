@@ -109,6 +109,11 @@ func (s *Store) begin(ctx context.Context, x Tx) (period, error) {
 	if err != nil {
 		return period{}, err
 	}
+	if check := s.trust.Key.Check; check != nil {
+		if err := check(); err != nil {
+			return period{}, verdict{err}
+		}
+	}
 	p, a, err := s.next(period{}, s.trust.Key, whyNew)
 	if err != nil {
 		return period{}, verdict{err}
