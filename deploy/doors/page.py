@@ -3,8 +3,9 @@
 It writes the files that the page shows after "Write this to `NAME`", runs the commands of blocks of the type console
 and compares what they print, starts the commands of blocks of the type sh in the background, and waits until the last
 of those has printed the next block of the type text. Meanwhile it opens the inbox by the link that was printed, and
-approves what waits there. On a page that says "repeat the command" it repeats a background command that failed. "…" in a page stands for any text, and a line of it for any lines. A page may have six
-commands, and at least one call must have been approved."""
+approves what waits there. On a page that says "repeat the command" it repeats a background command that failed. "…" in
+a page stands for any text, and a line of it for any lines. A page may have six commands, and at least one call must
+have been approved."""
 
 import html
 import http.cookiejar
