@@ -177,7 +177,8 @@ func TestReadmeRun(t *testing.T) {
 		"ask  Rebalance core",
 		"deny  ",
 		"It sends money away.",
-		"assent audit verify\nverified: all",
+		"with the public key alone: assent audit verify\n",
+		"verified: all",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("make run does not print %q:\n%s", want, out)
