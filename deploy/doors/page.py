@@ -3,8 +3,9 @@
 It writes the files that the page shows after "Write this to `NAME`", runs the commands of blocks of the type console
 and compares what they print, starts the commands of blocks of the type sh in the background, and waits until the last
 of those has printed the next block of the type text. Meanwhile it opens the inbox by the link that was printed, and
-approves what waits there. "…" in a page stands for any text, and a line of it for any lines. A page may have six
-commands, and at least one call must have been approved."""
+approves what waits there. On a page that says "repeat the command" it repeats a background command that failed. "…" in
+a page stands for any text, and a line of it for any lines. A page may have six commands, and at least one call must
+have been approved."""
 
 import html
 import http.cookiejar
@@ -21,6 +22,7 @@ import urllib.parse
 import urllib.request
 
 MOST = 6
+REPEATS = 5  # of a background command that ended too early, on a page that says "repeat the command"
 LOOK = 2  # seconds; the inbox takes no answer that comes right after the page opened
 BLOCK = re.compile(
     r"(?:Write this to `(?P<name>[^`\n]+)`(?:(?!\n\n).)*:\n\n)?```(?P<kind>\w+)\n(?P<text>.*?)```", re.S
@@ -75,6 +77,8 @@ class Reader:
         self.running: "list[tuple[subprocess.Popen[bytes], str]]" = []
         self.inbox: "Inbox | None" = None
         self.commands = 0
+        self.repeats = 0
+        self.last = ""
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.port = str(s.getsockname()[1])
@@ -93,6 +97,8 @@ class Reader:
                 continue
             process = self.start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             out = process.communicate(timeout=300)[0].decode()
+            if out and not out.endswith("\n"):
+                out += "\n"
             if not re.fullmatch(pattern(shown), out):
                 sys.exit(f"{command}\nprints (exit code {process.returncode}):\n{out}\nand the page shows:\n{shown}")
 
@@ -107,6 +113,7 @@ class Reader:
         return f"export {name}='{value}'"
 
     def background(self, text: str) -> None:
+        self.last = text
         output = tempfile.NamedTemporaryFile(dir=self.folder, prefix=".out-", delete=False)
         process = self.start(text.rstrip("\n"), stdout=output, stderr=output, start_new_session=True)
         self.running.append((process, output.name))
@@ -126,6 +133,11 @@ class Reader:
             if self.inbox is not None:
                 self.inbox.approve()
             process = self.running[-1][0]
+            if self.repeats and process.poll() and not wanted.search(self.printed()):
+                self.repeats -= 1
+                self.commands -= 1  # the same command again
+                self.background(self.last)
+                continue
             if time.monotonic() > limit or (process.poll() is not None and not wanted.search(self.printed())):
                 sys.exit(f"this was not printed:\n{text}\nbut (exit code {process.poll()}):\n{self.printed()}")
             time.sleep(0.2)
@@ -152,6 +164,7 @@ def main() -> None:
     with open(page, encoding="utf-8") as f:
         text = f.read()
     reader = Reader(folder)
+    reader.repeats = REPEATS if "repeat the command" in " ".join(text.split()) else 0
     try:
         for block in BLOCK.finditer(text):
             kind = block["kind"]

@@ -180,10 +180,25 @@ func checkNames(t *testing.T, file func(string) string) {
 	t.Helper()
 	const public, issuer = "https://assent.example.com", "https://login.example.com"
 	for name, texts := range map[string][]string{
-		"serve.yaml":      {"public_url: " + public + "\n", `issuer: "` + issuer + `"`, "client_id: assent,", "/run/secrets/oidc"},
-		"dex/config.yaml": {"issuer: " + issuer + " ", "id: assent\n", `"` + public + `/auth/callback/default"`, "0.0.0.0:5556"},
-		"caddy/Caddyfile": {"\nassent.example.com {", "\nlogin.example.com {", "reverse_proxy assent:7717 ", "reverse_proxy dex:5556\n"},
-		"compose.yaml":    {"aliases: [assent.example.com, login.example.com]"},
+		"serve.yaml": {
+			"public_url: " + public + "\n",
+			`issuer: "` + issuer + `"`,
+			"client_id: assent,",
+			"/run/secrets/oidc",
+		},
+		"dex/config.yaml": {
+			"issuer: " + issuer + " ",
+			"id: assent\n",
+			`"` + public + `/auth/callback/default"`,
+			"0.0.0.0:5556",
+		},
+		"caddy/Caddyfile": {
+			"\nassent.example.com {",
+			"\nlogin.example.com {",
+			"reverse_proxy assent:7717 ",
+			"reverse_proxy dex:5556\n",
+		},
+		"compose.yaml": {"aliases: [assent.example.com, login.example.com]"},
 	} {
 		for _, text := range texts {
 			if !strings.Contains(file(name), text) {

@@ -171,7 +171,15 @@ func squeeze(text string) string { return strings.Join(strings.Fields(text), " "
 func TestReadmeRun(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	out := shell(t, "make run DEMO='--once --auto-approve' BIN="+bin)
-	for _, want := range []string{"no findings", "allow  ", "ask  Rebalance core", "deny  ", "It sends money away.", "assent audit verify\nverified: all"} {
+	for _, want := range []string{
+		"no findings",
+		"allow  ",
+		"ask  Rebalance core",
+		"deny  ",
+		"It sends money away.",
+		"with the public key alone: assent audit verify\n",
+		"verified: all",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("make run does not print %q:\n%s", want, out)
 		}
