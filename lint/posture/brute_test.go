@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/testtier"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -560,7 +561,7 @@ func brutePair(d dice) (old, new drawn) {
 // exactly the changes that apply to it, and that the verdict agrees with all of them. ASSENT_PAIRS
 // sets the number of pairs to draw and ASSENT_PAIRS_FROM the first one (CONTRIBUTING.md).
 func TestCompareAgreesWithBruteForce(t *testing.T) {
-	pairs, from := 120, 0
+	pairs, from := testtier.Count(120), 0
 	if n, err := strconv.Atoi(os.Getenv("ASSENT_PAIRS")); err == nil {
 		pairs = n
 	}
