@@ -75,7 +75,8 @@ func plainFlow(t *testing.T, b *tab) {
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	b.open("/")
 	b.click("#r-" + r.ID + " h2 a")
-	b.do(chromedp.WaitVisible(chromedp.CSS("#deny-form")))
+	// The elements that chromedp finds before the page is complete may be gone when it uses them.
+	b.until("the page of the request", `document.readyState === "complete" && document.querySelector("#deny-form")`)
 	b.h.pass(time.Second)
 	b.click(`#deny-form input[value="Wrong target or values"]`)
 	b.do(chromedp.SendKeys(chromedp.CSS("#deny-form input[name=reason]"), "not this one"))
