@@ -120,10 +120,7 @@ func (d dice) rule(id int) string {
 		match = append(match, "servers: ["+pick(d, "s", "r", `"*"`)+"]")
 	}
 	if d.one(4) {
-		match = append(
-			match,
-			"annotations: {"+pick(d, "destructiveHint: true", "readOnlyHint: false", "x: true")+"}",
-		)
+		match = append(match, "annotations: {"+pick(d, "destructiveHint: true", "readOnlyHint: false", "x: true")+"}")
 	}
 
 	if d.one(8) {
@@ -164,12 +161,7 @@ func (d dice) rule(id int) string {
 func (d dice) require() string {
 	parts := []string{"stages: [{group: " + pick(d, "g", "h") + ", people: " + strconv.Itoa(1+d.IntN(2)) + "}]"}
 	if d.one(2) {
-		parts = append(parts, "within: "+pick(d, "30m", "1h"), "on_timeout: "+pick(
-			d,
-			"deny",
-			"escalate",
-			"approve",
-		),
+		parts = append(parts, "within: "+pick(d, "30m", "1h"), "on_timeout: "+pick(d, "deny", "escalate", "approve"),
 			"escalate: [{after: "+pick(d, "5m", "10m")+", to: "+pick(d, "e", "f")+"}]")
 	}
 
@@ -365,8 +357,7 @@ func (b *brute) target(call resolve.Call, parent string) {
 		b.fail("too many annotations")
 	}
 	at := slices.IndexFunc(classes, func(class map[string]bool) bool {
-		return metBy(old, class) == metBy(old, call.Annotations) &&
-			metBy(new, class) == metBy(new, call.Annotations)
+		return metBy(old, class) == metBy(old, call.Annotations) && metBy(new, class) == metBy(new, call.Annotations)
 	})
 	p := pair{
 		comparer: c,

@@ -50,10 +50,7 @@ func armFlow(t *testing.T, b *tab) {
 	}
 
 	b.armed()
-	eval[chromedp.Void](
-		b,
-		`window.dispatchEvent(new Event("focus"))`,
-	) // returning to the window restarts the wait
+	eval[chromedp.Void](b, `window.dispatchEvent(new Event("focus"))`) // returning to the window restarts the wait
 	b.click("#approve-form button")
 	if !strings.HasPrefix(eval[string](b, "location.pathname+location.search"), "/requests/"+r.ID) ||
 		len(b.h.request(r.ID).Votes) != 0 {
@@ -82,8 +79,7 @@ func plainFlow(t *testing.T, b *tab) {
 	b.do(chromedp.SendKeys(chromedp.CSS("#deny-form input[name=reason]"), "not this one"))
 	b.click("#deny-form button")
 	b.until("the outcome", `document.querySelector(".said.done")`)
-	if got := b.h.request(r.ID); got.State != approval.Denied ||
-		got.Reason != "Wrong target or values: not this one" {
+	if got := b.h.request(r.ID); got.State != approval.Denied || got.Reason != "Wrong target or values: not this one" {
 		t.Errorf("%s %q", got.State, got.Reason)
 	}
 }
@@ -171,10 +167,7 @@ func editFlow(t *testing.T, b *tab) {
 	b.armed()
 	b.shoot("flow-edit-confirm")
 	b.click("[data-guard] button.primary")
-	b.until(
-		"the outcome",
-		`document.querySelector(".said.good")?.textContent.includes("The arguments are replaced")`,
-	)
+	b.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("The arguments are replaced")`)
 	b.shoot("flow-edited")
 	if got := b.h.request(r.ID); got.State != approval.Approved ||
 		!strings.Contains(string(got.Current().Call.Args), "60,") {
