@@ -105,8 +105,9 @@ action_space: {local_tools: [{alias: grep}]}
 		marked  bool
 		runs    bool
 	}{
-		"a plan":                   {decider: planned(resolve.Options{})},
-		"a plan that names it":     {decider: planned(resolve.Options{CaseSensitive: []string{"tool grep"}}), runs: true},
+		"a plan": {decider: planned(resolve.Options{})},
+		"a plan that names it": {decider: planned(resolve.Options{CaseSensitive: []string{"tool grep"}}),
+			runs: true},
 		"a plan that names others": {decider: planned(resolve.Options{CaseSensitive: []string{"tool other"}})},
 		"a mark alone":             {marked: true},
 		"nobody":                   {runs: true},

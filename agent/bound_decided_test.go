@@ -91,7 +91,8 @@ func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 			d := &changing{verdict: ask}
 			k := paying(t, "")
 			th := NewThread("t")
-			q := approvalOf(t, t.run(chat(k, LoopConfig{Decider: d}, nil, c.tool("pay")), th, content.UserText("x")), 0)
+			q := approvalOf(t,
+				t.run(chat(k, LoopConfig{Decider: d}, nil, c.tool("pay")), th, content.UserText("x")), 0)
 			tools := []Tool{c.tool("pay")}
 			if tt.tool != nil {
 				tools = []Tool{tt.tool(&c)}
@@ -134,10 +135,12 @@ func TestDecisionsOfATurn(t *testing.T) {
 		"allowed":             {verdict: outcomeOf(resolve.Allow), want: `"did pay"`},
 		"allowed, but marked": {verdict: outcomeOf(resolve.Allow), marked: true},
 		"asked":               {verdict: outcomeOf(resolve.Ask, "r")},
-		"denied":              {verdict: outcomeOf(resolve.Deny, "r", "s"), want: `"Tool call denied: rule r; rule s."`},
-		"denied and marked":   {verdict: outcomeOf(resolve.Deny, "r"), marked: true, want: `"Tool call denied: rule r."`},
-		"nothing said":        {want: `"Tool call denied: ."`},
-		"an error":            {err: errors.New("away"), verdict: outcomeOf(resolve.Allow), want: `"` + textUndecided + `"`},
+		"denied": {verdict: outcomeOf(resolve.Deny, "r", "s"),
+			want: `"Tool call denied: rule r; rule s."`},
+		"denied and marked": {verdict: outcomeOf(resolve.Deny, "r"), marked: true,
+			want: `"Tool call denied: rule r."`},
+		"nothing said": {want: `"Tool call denied: ."`},
+		"an error":     {err: errors.New("away"), verdict: outcomeOf(resolve.Allow), want: `"` + textUndecided + `"`},
 		"people, no holder": {
 			verdict: required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "a", People: 1},
 				policy.Stage{Group: "b", People: 2}),

@@ -44,7 +44,8 @@ func TestJoin(t *testing.T) {
 			[]*Update{{Contents: says(text("a"))}, {Contents: says(call("1", "f", ""))}, {Contents: says(text("b"))}},
 			"assistant: \"a\" 1=f() \"b\"\n",
 		},
-		"properties":       {[]*Update{{Contents: says(text("a"), marked, text("b"))}}, "assistant: \"a\" \"cited\" \"b\"\n"},
+		"properties": {[]*Update{{Contents: says(text("a"), marked, text("b"))}},
+			"assistant: \"a\" \"cited\" \"b\"\n"},
 		"an empty message": {[]*Update{{MessageID: "1"}}, "assistant:\n"},
 		"nothing said":     {[]*Update{{Model: "m"}, {FinishReason: "stop"}}, ""},
 	} {
@@ -78,7 +79,8 @@ func TestJoinOfTheWhole(t *testing.T) {
 	if r.ID != "j" || r.Model != "m" || r.ConversationID != "c" || r.FinishReason != "stop" || len(r.Refused) != 2 {
 		t.Errorf("%+v", r)
 	}
-	if r.Usage.Input != 11 || r.Usage.Output != 22 || r.Usage.Total != 33 || len(r.Messages) != 1 || r.Text() != "a" {
+	if r.Usage.Input != 11 || r.Usage.Output != 22 || r.Usage.Total != 33 || len(r.Messages) != 1 ||
+		r.Text() != "a" {
 		t.Errorf("%+v", r.Usage)
 	}
 }

@@ -47,7 +47,8 @@ func TestWhateverIsSaidCanBeStored(t *testing.T) {
 		"no role":                          {{Contents: []content.Content{text("hi")}}},
 		"blank id of a request":            one(mcpRequest(" ")),
 		"no id of a request":               one(mcpRequest("")),
-		"no name of a tool":                one(&content.ToolApprovalRequest{RequestID: "r", Call: &content.MCPCall{CallID: "c"}}),
+		"no name of a tool": one(&content.ToolApprovalRequest{RequestID: "r",
+			Call: &content.MCPCall{CallID: "c"}}),
 		"schema twice a key": one(&content.StructuredInputRequest{RequestID: "r",
 			Schema: json.RawMessage(`{"a":1,"a":1}`)}),
 		"no schema": one(&content.StructuredInputRequest{RequestID: "r"}),
@@ -63,7 +64,9 @@ func TestWhateverIsSaidCanBeStored(t *testing.T) {
 				state := suspending("wait", Suspend{State: schema,
 					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
 				form := suspending("wait", Suspend{
-					Requests: []content.InputRequest{&content.StructuredInputRequest{RequestID: "x", Schema: schema}},
+					Requests: []content.InputRequest{
+						&content.StructuredInputRequest{RequestID: "x", Schema: schema},
+					},
 				})
 				state.name, form.name = "state", "schema"
 				said := turn
@@ -88,7 +91,8 @@ func TestWhateverIsSaidCanBeStored(t *testing.T) {
 // TestWhateverCallersSendCanBeStored gives a run messages with missing or wrong parts.
 func TestWhateverCallersSendCanBeStored(t *testing.T) {
 	result := func(id, raw string) *content.Message {
-		return content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: id, Result: json.RawMessage(raw)})
+		return content.NewMessage(content.ToolRole,
+			&content.FunctionResult{CallID: id, Result: json.RawMessage(raw)})
 	}
 	for name, message := range map[string]*content.Message{
 		"a result that is no JSON": result("1", `oops`),

@@ -118,11 +118,13 @@ func TestAuditFindsWhatCannotHappenToQuestions(t *testing.T) {
 		})
 	}
 	auditFinds(t, func() []entry { return enquiries(t) }, map[string]forged{
-		"answered by nobody":             {drop("vote_counted", 0), "no counted answer"},
-		"answered by another":            {actor("request_answered", 0, "bob"), "no counted answer"},
-		"another choice":                 {fact("request_answered", 0, "chosen", 0), "no counted answer"},
-		"a choice beyond":                {fact("request_answered", 0, "chosen", 3), "there is no choice 3"},
-		"a choice for a dismissal":       {fact("request_answered", 0, "dismissed", true), "a dismissal picks the default"},
+		"answered by nobody":  {drop("vote_counted", 0), "no counted answer"},
+		"answered by another": {actor("request_answered", 0, "bob"), "no counted answer"},
+		"another choice":      {fact("request_answered", 0, "chosen", 0), "no counted answer"},
+		"a choice beyond":     {fact("request_answered", 0, "chosen", 3), "there is no choice 3"},
+		"a choice for a dismissal": {
+			fact("request_answered", 0, "dismissed", true), "a dismissal picks the default",
+		},
 		"a dismissal for a choice":       {fact("request_answered", 1, "dismissed", false), "no counted answer"},
 		"a dismissal of another default": {fact("request_answered", 1, "chosen", 0), "a dismissal picks the default"},
 		"another cause":                  {fact("request_answered", 0, "cause", "votes"), "is not the cause"},

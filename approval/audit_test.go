@@ -146,10 +146,14 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 		"the token's person votes":     {fact("request_opened", 0, "person", "bob"), "none of them has a vote"},
 		"the principal's vote":         {actor("vote_counted", 0, "pat@acme"), "none of them has a vote"},
 		"nobody's vote":                {actor("vote_counted", 0, ""), "none of them has a vote"},
-		"an outsider's vote":           {fact("vote_counted", 0, "groups", []any{"support"}), "in no group that is asked"},
-		"a vote on what was hidden":    {fact("vote_counted", 0, "shown_fully", false), "not shown fully"},
-		"a vote on another call":       {fact("vote_counted", 0, "seen", "sha256:0000000000000000"), "saw another call"},
-		"a vote after the deadline":    {late("vote_counted", 0), "the deadline was over"},
+		"an outsider's vote": {
+			fact("vote_counted", 0, "groups", []any{"support"}), "in no group that is asked",
+		},
+		"a vote on what was hidden": {fact("vote_counted", 0, "shown_fully", false), "not shown fully"},
+		"a vote on another call": {
+			fact("vote_counted", 0, "seen", "sha256:0000000000000000"), "saw another call",
+		},
+		"a vote after the deadline": {late("vote_counted", 0), "the deadline was over"},
 		"a vote twice": {func(all []entry) []entry {
 			i := nth(all, "vote_counted", 0)
 			return slices.Insert(all, i, all[i])
@@ -193,12 +197,18 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 		"used in another session":    {fact("grant_used", 0, "session", "s9"), "in another session"},
 		"used under other rules":     {fact("grant_used", 0, "plan", "x"), "used under other rules"},
 		"used for another principal": {fact("grant_used", 0, "principal", "x"), "another agent, target or principal"},
-		"used for another tool":      {fact("grant_used", 0, "target", "tool trade"), "another agent, target or principal"},
-		"revoked twice":              {again("grant_revoked", 0), "revoked before"},
+		"used for another tool": {
+			fact("grant_used", 0, "target", "tool trade"),
+			"another agent, target or principal",
+		},
+		"revoked twice": {again("grant_revoked", 0), "revoked before"},
 		"a fact is missing": {change("grant_used", 0, func(e entry) {
 			delete(facts(e), "uses")
 		}), `the fact "uses" is missing`},
-		"a fact of another kind":  {fact("vote_counted", 0, "shown_fully", "true"), `the fact "shown_fully" is missing`},
+		"a fact of another kind": {
+			fact("vote_counted", 0, "shown_fully", "true"),
+			`the fact "shown_fully" is missing`,
+		},
 		"a state that is not its": {fact("vote_counted", 0, "state", "approved"), "it says that the request is"},
 	})
 }

@@ -62,7 +62,12 @@ func reports() []diag.Report {
 					Expected: "alias, approval, description or name",
 					Nearest:  "approval",
 				},
-				{Rule: "whole-block", Severity: diag.Info, Range: at(5, 7, 7, 21), Message: "a block"},
+				{
+					Rule:     "whole-block",
+					Severity: diag.Info,
+					Range:    at(5, 7, 7, 21),
+					Message:  "a block",
+				},
 			},
 			Suppressed: []diag.Suppressed{
 				{diag.Finding{
@@ -77,13 +82,48 @@ func reports() []diag.Report {
 		{
 			File: "wide.agf.yaml",
 			Findings: []diag.Finding{
-				{Rule: "r", Severity: diag.Error, Range: at(1, 11, 1, 13), Message: "after wide characters"},
-				{Rule: "r", Severity: diag.Error, Range: at(1, 8, 1, 9), Message: "on a wide character"},
-				{Rule: "r", Severity: diag.Error, Range: at(2, 11, 2, 14), Message: "after tabs"},
-				{Rule: "r", Severity: diag.Error, Range: at(3, 15, 3, 17), Message: "after combining marks"},
-				{Rule: "r", Severity: diag.Error, Range: at(4, 187, 4, 191), Message: "far to the right"},
-				{Rule: "r", Severity: diag.Error, Range: at(4, 371, 4, 371), Message: "at the end of the line"},
-				{Rule: "r", Severity: diag.Error, Range: at(99, 1, 99, 2), Message: "no such line"},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(1, 11, 1, 13),
+					Message:  "after wide characters",
+				},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(1, 8, 1, 9),
+					Message:  "on a wide character",
+				},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(2, 11, 2, 14),
+					Message:  "after tabs",
+				},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(3, 15, 3, 17),
+					Message:  "after combining marks",
+				},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(4, 187, 4, 191),
+					Message:  "far to the right",
+				},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(4, 371, 4, 371),
+					Message:  "at the end of the line",
+				},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(99, 1, 99, 2),
+					Message:  "no such line",
+				},
 			},
 		},
 		{
@@ -101,7 +141,12 @@ func reports() []diag.Report {
 		{
 			File: "-",
 			Findings: []diag.Finding{
-				{Rule: "yaml-empty", Severity: diag.Error, Stops: true, Message: "the file holds no document"},
+				{
+					Rule:     "yaml-empty",
+					Severity: diag.Error,
+					Stops:    true,
+					Message:  "the file holds no document",
+				},
 				{
 					Rule:     "other-file",
 					Severity: diag.Error,
@@ -114,7 +159,13 @@ func reports() []diag.Report {
 	}
 }
 
-var summary = diag.Summary{Files: 5, Errors: 11, Warnings: 1, Infos: 1, Suppressed: 1}
+var summary = diag.Summary{
+	Files:      5,
+	Errors:     11,
+	Warnings:   1,
+	Infos:      1,
+	Suppressed: 1,
+}
 
 func options() diag.Options {
 	return diag.Options{
@@ -139,7 +190,11 @@ func options() diag.Options {
 				Why:      "One wins.",
 			},
 			{ID: "unknown-field", Title: "the same again"},
-			{ID: "bare", Title: "no page", Severity: diag.Info},
+			{
+				ID:       "bare",
+				Title:    "no page",
+				Severity: diag.Info,
+			},
 		},
 	}
 }
@@ -193,17 +248,36 @@ func TestJUnitNamesAreUnique(t *testing.T) {
 	list := []diag.Report{{
 		File: "a.agf.yaml",
 		Findings: []diag.Finding{
-			{Rule: "r", Severity: diag.Warning, Range: at(1, 2, 1, 3), Message: "one"}, {Rule: "r", Severity: diag.Warning, Range: at(1, 2, 1, 9), Message: "two"},
+			{
+				Rule:     "r",
+				Severity: diag.Warning,
+				Range:    at(1, 2, 1, 3),
+				Message:  "one",
+			}, {
+				Rule:     "r",
+				Severity: diag.Warning,
+				Range:    at(1, 2, 1, 9),
+				Message:  "two",
+			},
 			{
 				Rule:     "r",
 				Severity: diag.Error,
 				Range:    at(1, 2, 1, 3),
 				Message:  "three",
 			}, {Rule: "r", Message: "nowhere"}, {Rule: "r", Message: "nowhere else"},
-			{Rule: "r", File: "b.agf.yaml", Range: at(1, 2, 1, 3), Message: "in another file"},
+			{
+				Rule:    "r",
+				File:    "b.agf.yaml",
+				Range:   at(1, 2, 1, 3),
+				Message: "in another file",
+			},
 		},
 	}}
-	for failOn, failures := range map[diag.Severity]int{diag.Info: 6, diag.Warning: 3, diag.Error: 1} {
+	for failOn, failures := range map[diag.Severity]int{
+		diag.Info:    6,
+		diag.Warning: 3,
+		diag.Error:   1,
+	} {
 		opt := options()
 		opt.FailOn = failOn
 		var doc struct {
@@ -230,7 +304,13 @@ func TestJUnitNamesAreUnique(t *testing.T) {
 		}
 
 		if len(seen) != 6 || failed != failures || doc.Suites[0].Failures != failures {
-			t.Errorf("fail on %v: %d cases, %d failed, %d said", failOn, len(seen), failed, doc.Suites[0].Failures)
+			t.Errorf(
+				"fail on %v: %d cases, %d failed, %d said",
+				failOn,
+				len(seen),
+				failed,
+				doc.Suites[0].Failures,
+			)
 		}
 	}
 }

@@ -117,7 +117,11 @@ func TestVerifyNames(t *testing.T) {
 			"wrong key: the checkpoint is not signed with",
 		},
 		"bad signature": {line(0, `\n6\n`, `\n7\n`), -1, "bad signature"},
-		"smaller":       {string(forge(t, sign(t, smaller.checkpoint()), l.records)), 5, "inserted: the checkpoint covers 5"},
+		"smaller": {
+			string(forge(t, sign(t, smaller.checkpoint()), l.records)),
+			5,
+			"inserted: the checkpoint covers 5",
+		},
 		"larger": {
 			string(forge(t, sign(t, larger.checkpoint()), l.records)),
 			6,
@@ -137,7 +141,11 @@ func TestVerifyNames(t *testing.T) {
 		"member":          {line(3, `"leaf"`, `"loaf"`), 2, `unexpected member "loaf"`},
 		"index's kind":    {line(3, `"index":2`, `"index":"2"`), 2, "index: found a JSON value of kind string"},
 		"negative index":  {line(3, `"index":2`, `"index":-2`), 2, "index: "},
-		"opening":         {line(3, `{\"amount\":2}`, `{\"amount\":9}`), 2, "the opening of args does not match the leaf"},
+		"opening": {
+			line(3, `{\"amount\":2}`, `{\"amount\":9}`),
+			2,
+			"the opening of args does not match the leaf",
+		},
 		"salt":            {line(3, `"salt":"`, `"salt":"AAAA`), 2, "openings: the opening of args: the salt"},
 		"unknown opening": {line(3, `"args":{"salt"`, `"argz":{"salt"`), 2, "the opening of argz belongs to nothing"},
 		"empty line":      {line(3, lines[3], "\n"), 2, "can't be read"},
@@ -310,7 +318,8 @@ func TestVerifyRedacted(t *testing.T) {
 			want += int64(len(drop))
 		}
 
-		if got, err := verify(t, export(t, signed, records)); err != nil || got.Redacted != want || got.Entries != 8 {
+		if got, err := verify(t, export(t, signed, records)); err != nil || got.Redacted != want ||
+			got.Entries != 8 {
 			rt.Fatalf("got %+v, %v, want %d redacted", got, err, want)
 		}
 	})

@@ -75,7 +75,8 @@ func missedByPolicies(t *testing.T) map[string]missed {
 		demands("stages: [{group: g}], escalate: [{after: 5m, to: h}]"), VerdictLoosens)
 	row("a hint", asks("annotations: {destructiveHint: true}"),
 		asks("annotations: {destructiveHint: true, openWorldHint: true}"), VerdictLoosens)
-	row("another hint", asks("annotations: {destructiveHint: true}"), asks("annotations: {openWorldHint: true}"), Mixed)
+	row("another hint", asks("annotations: {destructiveHint: true}"), asks("annotations: {openWorldHint: true}"),
+		Mixed)
 	row("the other value of a hint", asks("annotations: {x: true}"), asks("annotations: {x: false}"), Mixed)
 	row("a target in capitals", asks("targets: [Pay]"), asks("targets: [pay]"), Mixed)
 	row("letters that look the same", asks("targets: [\"\\u00e9\"]"), asks("targets: [\"e\\u0301\"]"), Mixed)
@@ -108,9 +109,12 @@ func missedByAgents(t *testing.T) map[string]missed {
 
 	return map[string]missed{
 		"a rule that asks about lists alone": {gated("{args_match: {n: {in: []}}}"), free, VerdictLoosens},
-		"null is no text":                    {gated("{args_match: {n: {}}}"), gated("{args_match: {n: {ne: x}}}"), VerdictLoosens},
-		"text that looks like a number":      {gated("{args_match: {n: 5}}"), gated("{args_match: {n: \"5\"}}"), Mixed},
-		"text that looks like a truth":       {gated("{args_match: {n: true}}"), gated("{args_match: {n: \"true\"}}"), Mixed},
+		"null is no text": {gated("{args_match: {n: {}}}"), gated("{args_match: {n: {ne: x}}}"),
+			VerdictLoosens},
+		"text that looks like a number": {gated("{args_match: {n: 5}}"), gated("{args_match: {n: \"5\"}}"),
+			Mixed},
+		"text that looks like a truth": {gated("{args_match: {n: true}}"),
+			gated("{args_match: {n: \"true\"}}"), Mixed},
 		"a number that a double rounds": {
 			gated("{args_match: {n: {ne: 9007199254740992}}}"), gated("{args_match: {n: {ne: 9007199254740993}}}"), Mixed,
 		},

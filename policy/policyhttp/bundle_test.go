@@ -31,7 +31,10 @@ func TestWriteBundleRefuses(t *testing.T) {
 		"policy-none-found":    {},
 		"policy-file-name":     {"a.policy.yaml": good, "b.policy.yml": good},
 		"policy-duplicate-ref": {"a.policy.yaml": good, "b.policy.yaml": good},
-		"not-a-policy":         {"a.policy.yaml": good, "b.policy.yaml": &fstest.MapFile{Data: []byte("deny_tools: [a]")}},
+		"not-a-policy": {
+			"a.policy.yaml": good,
+			"b.policy.yaml": &fstest.MapFile{Data: []byte("deny_tools: [a]")},
+		},
 	} {
 		var b strings.Builder
 		findings, err := policyhttp.WriteBundle(&b, tree)

@@ -113,7 +113,10 @@ func newRTWorld(t testing.TB, edits ...func(*Config)) *rtWorld {
 			Now:       w.now,
 			Poll:      2 * time.Millisecond,
 		},
-		Servers:     []Server{{Name: "files", Peer: peer.Config{URL: w.tool.URL, Attempts: 3, Backoff: time.Millisecond}}},
+		Servers: []Server{{
+			Name: "files",
+			Peer: peer.Config{URL: w.tool.URL, Attempts: 3, Backoff: time.Millisecond},
+		}},
 		CallbackURL: "http://127.0.0.1:1/callbacks/",
 		Only:        rtAsker(),
 	}

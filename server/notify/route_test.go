@@ -70,9 +70,13 @@ func TestRoutes(t *testing.T) {
 		event string
 		want  bool
 	}{
-		"default":           {notify.Route{}, approval.EventOpened, true},
-		"default, silent":   {notify.Route{}, approval.EventVoteRefused, false},
-		"named":             {notify.Route{Events: []string{approval.EventVoteRefused}}, approval.EventVoteRefused, true},
+		"default":         {notify.Route{}, approval.EventOpened, true},
+		"default, silent": {notify.Route{}, approval.EventVoteRefused, false},
+		"named": {
+			notify.Route{Events: []string{approval.EventVoteRefused}},
+			approval.EventVoteRefused,
+			true,
+		},
 		"other":             {notify.Route{Events: []string{approval.EventVoteRefused}}, approval.EventOpened, false},
 		"glob":              {notify.Route{Events: []string{"request_*"}}, approval.EventEscalated, true},
 		"tenant":            {notify.Route{Tenants: []string{"acme"}}, approval.EventOpened, true},
@@ -153,7 +157,11 @@ func TestSentenceTellsTheState(t *testing.T) {
 func TestWebhooksSayWhatWhoeverIsCalledInMayDo(t *testing.T) {
 	q := request()
 	q.State, q.Called = approval.Pending, []string{"leads", "auditors"}
-	q.Stages = []policy.Stage{{Group: "risk", People: 1, StandIns: []policy.StandIn{{Group: "leads"}}}}
+	q.Stages = []policy.Stage{{
+		Group:    "risk",
+		People:   1,
+		StandIns: []policy.StandIn{{Group: "leads"}},
+	}}
 	var p notify.Payload
 	text := router(
 		t,

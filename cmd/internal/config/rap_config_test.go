@@ -82,7 +82,9 @@ func TestRAPConfigRefusals(t *testing.T) {
 			"https://HOST or https://HOST:PORT, without a path",
 		},
 		"an origin's path": {true, `7717"]`, `7717/cb"]`, ":5:30:", "without a path"},
-		"plain http":       {true, `http://127.0.0.1:7717`, `http://agents.example`, ":5:30:", "http only of this machine"},
+		"plain http": {
+			true, `http://127.0.0.1:7717`, `http://agents.example`, ":5:30:", "http only of this machine",
+		},
 		"a second caller": {
 			true,
 			"callers:\n",
@@ -100,8 +102,14 @@ func TestRAPConfigRefusals(t *testing.T) {
 		"signed with what": {true, "{name: here,", "{name: here, signed: true,", ":5:5:", "signed without a token"},
 		"a network":        {true, "{name: here,", "{name: here, networks: 10.1,", ":5:28:", "one such as 10.1.0.0/16"},
 		"no URL":           {true, `"http://127.0.0.1:7801/write"`, `"7801/write"`, ":7:62:", "https://HOST/PATH"},
-		"a password":       {true, `http://127.0.0.1:7801/`, `https://u:p@a.example/`, ":7:62:", "without user and password"},
-		"no schema":        {true, `schema: s.json, `, ``, ":7:5:", "this operation lacks schema"},
+		"a password": {
+			true,
+			`http://127.0.0.1:7801/`,
+			`https://u:p@a.example/`,
+			":7:62:",
+			"without user and password",
+		},
+		"no schema": {true, `schema: s.json, `, ``, ":7:5:", "this operation lacks schema"},
 		"an operation twice": {
 			true,
 			"operations:\n",
@@ -183,7 +191,13 @@ func TestRAPConfigRefusals(t *testing.T) {
 			":6:7:",
 			`another runtime of agent is called "desk"`,
 		},
-		"what is allowed": {false, "networks: [10.1.0.0/16]", "allow: https://a.example/x", ":7:68:", "without a path"},
+		"what is allowed": {
+			false,
+			"networks: [10.1.0.0/16]",
+			"allow: https://a.example/x",
+			":7:68:",
+			"without a path",
+		},
 		"a gateway twice": {
 			false,
 			"rap:\n",
@@ -202,7 +216,8 @@ func TestRAPConfigRefusals(t *testing.T) {
 		}
 		text := strings.Replace(good, c.old, c.new, 1)
 		said, err := reads(t, c.gateway, text)
-		if err == nil || text == good || !strings.Contains(said, "c.yaml"+c.place) || !strings.Contains(said, c.want) {
+		if err == nil || text == good || !strings.Contains(said, "c.yaml"+c.place) ||
+			!strings.Contains(said, c.want) {
 			t.Errorf("%s: %v\n%s", name, err, said)
 		}
 		if n := strings.Count(said, "[config-invalid]"); n != 1 {

@@ -43,9 +43,15 @@ func TestVerify(t *testing.T) {
 		"moved border of id":       {set("webhook-id", "msg_p5jXN8AQM9LWM0D4loKWxJek.1"), webhook.ErrSignature},
 		"another time":             {set("webhook-timestamp", "1614265331"), webhook.ErrSignature},
 		"another secret":           {func(m *message) { m.secret = other }, webhook.ErrSignature},
-		"another version":          {set("webhook-signature", strings.Replace(good, "v1,", "v2,", 1)), webhook.ErrSignature},
-		"cut signature":            {set("webhook-signature", good[:20]), webhook.ErrSignature},
-		"too many signatures":      {set("webhook-signature", strings.Repeat("v1,AAAA ", 16)+good), webhook.ErrSignature},
+		"another version": {
+			set("webhook-signature", strings.Replace(good, "v1,", "v2,", 1)),
+			webhook.ErrSignature,
+		},
+		"cut signature": {set("webhook-signature", good[:20]), webhook.ErrSignature},
+		"too many signatures": {
+			set("webhook-signature", strings.Repeat("v1,AAAA ", 16)+good),
+			webhook.ErrSignature,
+		},
 		"too old": {func(m *message) {
 			m.now = m.now.Add(5*time.Minute + time.Second)
 		}, webhook.ErrStale},
@@ -58,9 +64,17 @@ func TestVerify(t *testing.T) {
 		"no id":                 {func(m *message) { m.header.Del("webhook-id") }, webhook.ErrHeaders},
 		"two signature headers": {func(m *message) { m.header.Add("webhook-signature", good) }, webhook.ErrHeaders},
 	} {
-		m := message{secret: vectorSecret, header: vectorHeader(), body: vectorBody, now: vectorTime}
+		m := message{
+			secret: vectorSecret,
+			header: vectorHeader(),
+			body:   vectorBody,
+			now:    vectorTime,
+		}
 		test.change(&m)
-		if err := webhook.Verify(m.secret, m.header, []byte(m.body), m.now, 5*time.Minute); !errors.Is(err, test.want) {
+		if err := webhook.Verify(m.secret, m.header, []byte(m.body), m.now, 5*time.Minute); !errors.Is(
+			err,
+			test.want,
+		) {
 			t.Errorf("%s: got %v, want %v", name, err, test.want)
 		}
 	}
@@ -114,7 +128,8 @@ func FuzzVerify(f *testing.F) {
 		h.Set("webhook-timestamp", timestamp)
 		h.Set("webhook-signature", signature)
 		err := webhook.Verify(vectorSecret, h, []byte(body), vectorTime, 5*time.Minute)
-		if err == nil && (id != vectorHeader().Get("webhook-id") || body != vectorBody || timestamp != "1614265330") {
+		if err == nil &&
+			(id != vectorHeader().Get("webhook-id") || body != vectorBody || timestamp != "1614265330") {
 			t.Errorf("took a message that nobody signed: %q %q %q %q", id, timestamp, signature, body)
 		}
 	})

@@ -134,11 +134,15 @@ func TestAnswers(t *testing.T) {
 		permanent bool
 		wait      time.Duration
 	}{
-		"error":                 {status: 500},
-		"not there yet":         {status: 404},
-		"unauthorized":          {status: 401},
-		"too many, seconds":     {status: 429, after: "120", wait: 2 * time.Minute},
-		"too many, date":        {status: 429, after: sentAt.Add(time.Minute).Format(http.TimeFormat), wait: time.Minute},
+		"error":             {status: 500},
+		"not there yet":     {status: 404},
+		"unauthorized":      {status: 401},
+		"too many, seconds": {status: 429, after: "120", wait: 2 * time.Minute},
+		"too many, date": {
+			status: 429,
+			after:  sentAt.Add(time.Minute).Format(http.TimeFormat),
+			wait:   time.Minute,
+		},
 		"too many, past":        {status: 429, after: sentAt.Add(-time.Minute).Format(http.TimeFormat)},
 		"too many, long":        {status: 429, after: "99999999999", wait: time.Hour},
 		"too many, negative":    {status: 429, after: "-5"},
