@@ -93,7 +93,10 @@ func TestRenderIsConcatenation(t *testing.T) {
 			text.WriteString(s)
 			want.WriteString(s)
 			key, v := "k"+string(rune('a'+i)), deceiver().Draw(t, "value")
-			args.Members = append(args.Members, value.Member{Key: key, Value: value.Value{Kind: value.String, Text: v}})
+			args.Members = append(
+				args.Members,
+				value.Member{Key: key, Value: value.Value{Kind: value.String, Text: v}},
+			)
 			text.WriteString("{{tool_args." + key + "}}")
 			shown, _ := safetext.Value{Text: v}.Show(maxValue)
 			want.WriteString(shown)
@@ -207,7 +210,11 @@ func TestFenceFailureLosesNoMessage(t *testing.T) {
 	if e := compile("{{"); e != nil {
 		t.Errorf("mustache accepted an open tag: %v", e)
 	}
-	for name, e := range map[string]engine{"error": faulty{}, "panic": faulty{panics: true}, "refused": nil} {
+	for name, e := range map[string]engine{
+		"error":   faulty{},
+		"panic":   faulty{panics: true},
+		"refused": nil,
+	} {
 		tmpl, _ := Parse("Pay { {{tool_args.n}} } as {{agent_id}}")
 		tmpl.engine = e
 		got := tmpl.Render(LocalTool, &Facts{AgentID: "x", Args: parseJSON(t, `{"n":5}`)}).Text
