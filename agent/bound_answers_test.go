@@ -212,8 +212,7 @@ func TestAnswersOfAnotherThread(t *testing.T) {
 		var c counted
 		tools := []Tool{RequireApproval(c.tool("pay"))}
 		agentOf := func() Agent {
-			loop := NewFunctionInvoking(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))),
-				LoopConfig{})
+			loop := NewFunctionInvoking(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{})
 			return NewChatAgent(loop, ChatAgentConfig{Name: "a", Tools: tools})
 		}
 		one := NewThread("one")
@@ -250,8 +249,7 @@ func TestOldMessagesCannotAnswer(t *testing.T) {
 		must.Do(t, err)
 		q := approvalOf(t, resp, 0)
 		in = append(in, resp.Messages...)
-		in = append(in, answers(q.CreateApproval("")), content.AssistantText("I waited."),
-			content.UserText("hello?"))
+		in = append(in, answers(q.CreateApproval("")), content.AssistantText("I waited."), content.UserText("hello?"))
 		if resp, err = t.client(l, in, opt); err != nil || len(resp.Refused) > 0 {
 			t.Fatal(err, resp.Refused)
 		}
@@ -281,8 +279,7 @@ func TestThreadNeeded(t *testing.T) {
 			"a function that waits": {call("3", "ask", "")},
 		} {
 			l := NewFunctionInvoking(talk(t, said(calls...)), LoopConfig{Audit: j.take})
-			if _, err := t.client(l, []*content.Message{content.UserText("x")}, opt); !errors.Is(err,
-				ErrThreadNeeded) {
+			if _, err := t.client(l, []*content.Message{content.UserText("x")}, opt); !errors.Is(err, ErrThreadNeeded) {
 				t.Errorf("%s: %v", name, err)
 			}
 

@@ -113,8 +113,7 @@ func TestCrashAtEachSave(t *testing.T) {
 			a := crashScene(t, w, store, concurrent)
 			th := t.begin(a, "go")
 			finishScene(t, a, th)
-			if w.count("pay") != 1 || w.count("wait begun") != 1 || w.count("wait ended") != 1 ||
-				len(store.saved) < 6 {
+			if w.count("pay") != 1 || w.count("wait begun") != 1 || w.count("wait ended") != 1 || len(store.saved) < 6 {
 				t.Fatal(w.done, len(store.saved))
 			}
 			lost := 0
@@ -132,8 +131,7 @@ func TestCrashAtEachSave(t *testing.T) {
 					}
 				}
 				finishScene(t, crashScene(t, after, again, concurrent), left)
-				if begun["pay"] && after.count("pay") > 0 || after.count("pay") > 1 ||
-					after.count("wait begun") > 1 ||
+				if begun["pay"] && after.count("pay") > 0 || after.count("pay") > 1 || after.count("wait begun") > 1 ||
 					after.count("wait ended") > 1 {
 					t.Errorf("save %d: runs again: %v", i, after.done)
 				}

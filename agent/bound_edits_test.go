@@ -11,9 +11,7 @@ import (
 )
 
 func TestEdits(t *testing.T) {
-	schema := json.RawMessage(
-		`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`,
-	)
+	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`)
 	for name, tt := range map[string]struct {
 		edit    string
 		refused string
@@ -130,8 +128,7 @@ func TestEditAfterTheToolChanged(t *testing.T) {
 		if edit {
 			answer, _ = q.CreateEdit(json.RawMessage(`{"n":2}`), "")
 		}
-		resp := mustRun(t, NewChatAgent(loop, ChatAgentConfig{Tools: []Tool{tool("to mallory")}}), th,
-			answers(answer))
+		resp := mustRun(t, NewChatAgent(loop, ChatAgentConfig{Tools: []Tool{tool("to mallory")}}), th, answers(answer))
 		if ran != "" || len(resp.UserInputRequests()) != 1 {
 			t.Errorf("edit %v: ran %q", edit, ran)
 		}

@@ -48,8 +48,7 @@ func TestAnchors(t *testing.T) {
 	} {
 		bothWaysOf(t, name, func(t runner) {
 			var c counted
-			k := talk(t, said(text("?"), call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)),
-				said(text("ok")))
+			k := talk(t, said(text("?"), call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)), said(text("ok")))
 			l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
 			opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
 			resp, err := t.client(l, []*content.Message{content.UserText("pay")}, opt)
@@ -227,8 +226,7 @@ func TestNoThreadHarmlessBesideDeclared(t *testing.T) {
 
 		in = append(
 			append(in, resp.Messages...),
-			content.NewMessage(content.ToolRole,
-				&content.FunctionResult{CallID: "2", Result: json.RawMessage(`"x"`)}),
+			content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "2", Result: json.RawMessage(`"x"`)}),
 		)
 		must.Get(t.client(l, in, opt))(t)
 		if got := k.last(); c.runs["look"] > 0 && !strings.Contains(got, "1→") {

@@ -68,8 +68,7 @@ func TestPlanDeniesAHostedCall(t *testing.T) {
 			var c counted
 			j := &journal{}
 			k := talk(t, said(mcpRequest("r1")), said(text("ok")))
-			resp := t.run(chat(k, LoopConfig{Decider: d, Audit: j.take}, nil), NewThread("t"),
-				content.UserText("x"))
+			resp := t.run(chat(k, LoopConfig{Decider: d, Audit: j.take}, nil), NewThread("t"), content.UserText("x"))
 			if len(resp.UserInputRequests()) > 0 && len(k.seen) != 2 {
 				t.Fatal(tell(resp.Messages))
 			}
@@ -142,8 +141,7 @@ func TestServiceAsksTwiceUnderOneID(t *testing.T) {
 	a := chat(k, LoopConfig{}, nil)
 	th := NewThread("t")
 	_, err := a.Run(t.Context(), th, content.UserText("x"))
-	if p := th.Pending(); err == nil && len(p) == 2 &&
-		p[0].Request.InputRequestID() == p[1].Request.InputRequestID() {
+	if p := th.Pending(); err == nil && len(p) == 2 && p[0].Request.InputRequestID() == p[1].Request.InputRequestID() {
 		t.Error("two open requests have the id r")
 	}
 }

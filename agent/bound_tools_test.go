@@ -91,8 +91,7 @@ func TestCallsThatNobodyCanRun(t *testing.T) {
 	} {
 		bothWays(t, func(t runner) {
 			var c counted
-			k := talk(t, said(call("1", "pay", args), call("2", "nothing", ""), call("3", "Pay", "")),
-				said(text("ok")))
+			k := talk(t, said(call("1", "pay", args), call("2", "nothing", ""), call("3", "Pay", "")), said(text("ok")))
 			a := c.asked(k, LoopConfig{})
 			th := NewThread("t")
 			resp := t.say(a, th, "x")
@@ -141,12 +140,7 @@ func TestConcurrentHarmlessCallsChangeTools(t *testing.T) {
 			inv.Options.Tools = append(inv.Options.Tools, c.tool("extra"))
 			return nil, nil
 		})
-		k := talk(
-			t,
-			said(call("1", "add", ""), call("2", "die", "")),
-			said(call("3", "extra", "")),
-			said(text("ok")),
-		)
+		k := talk(t, said(call("1", "add", ""), call("2", "die", "")), said(call("3", "extra", "")), said(text("ok")))
 		die := toolOf("die", func(context.Context) (any, error) {
 			runtime.Goexit()
 			return nil, nil
@@ -169,11 +163,7 @@ func TestMaxErrors(t *testing.T) {
 	boom := errors.New("boom")
 	bad := toolOf("bad", func(context.Context) (any, error) { return nil, boom })
 	bothWays(t, func(t runner) {
-		for max, turns := range map[int]int{
-			0:  4,
-			-1: 1,
-			2:  3,
-		} {
+		for max, turns := range map[int]int{0: 4, -1: 1, 2: 3} {
 			turn := said(call("1", "bad", ""), call("2", "bad", ""))
 			k := talk(t, turn, turn, turn, turn, turn, turn)
 			_, err := t.try(chat(k, LoopConfig{MaxErrors: max}, nil, bad), NewThread("t"), content.UserText("x"))

@@ -62,8 +62,7 @@ func TestChatAgentSaves(t *testing.T) {
 		th := t.begin(a, "x")
 		again := sure(store.Load(t.Context(), "t"))
 		t.run(a, again, content.UserText("y"))
-		expect(t, "kept", tell(again.Messages),
-			"user: \"x\"\nassistant: \"one\"\nuser: \"y\"\nassistant: \"two\"\n")
+		expect(t, "kept", tell(again.Messages), "user: \"x\"\nassistant: \"one\"\nuser: \"y\"\nassistant: \"two\"\n")
 		if _, err := t.try(a, th, content.UserText("z")); !errors.Is(err, ErrConflict) {
 			t.Error("an older copy of the thread was saved over a newer one:", err)
 		}

@@ -58,8 +58,7 @@ func TestFlow(t *testing.T) {
 	a := booking(&looks, &books)
 	thread := NewThread("t")
 	resp := mustRun(t, a, thread, content.UserText("a seat, please"))
-	expect(t, "first", tell(resp.Messages),
-		"assistant: \"Seat 12A is free.\"\nassistant: q-take?\"Take seat 12A?\"\n")
+	expect(t, "first", tell(resp.Messages), "assistant: \"Seat 12A is free.\"\nassistant: q-take?\"Take seat 12A?\"\n")
 	thread = reload(t, thread)
 	yes := resp.UserInputRequests()[0].(*content.TextApprovalRequest).CreateApproval("")
 	resp = mustRun(t, a, thread, answers(yes))
@@ -74,8 +73,7 @@ func TestFlow(t *testing.T) {
 		t,
 		a,
 		thread,
-		answers(&content.StructuredInputResponse{RequestID: who.RequestID, Data: json.RawMessage(`{"name":""}`)},
-			yes),
+		answers(&content.StructuredInputResponse{RequestID: who.RequestID, Data: json.RawMessage(`{"name":""}`)}, yes),
 	)
 	if len(resp.Refused) != 2 || resp.Refused[0].Reason != BadAnswer || resp.Refused[1].Reason != ClosedRequest {
 		t.Fatalf("%+v", resp.Refused)
@@ -85,8 +83,7 @@ func TestFlow(t *testing.T) {
 	resp = mustRun(t, a, thread, answers(data))
 	expect(t, "last", tell(resp.Messages), "assistant: \"Booked for Ann.\"\n")
 	if looks != 1 || books != 1 || len(thread.Pending()) != 0 || len(thread.State) != 0 {
-		t.Fatalf("looked %d times, booked %d times, pending %v, state %v", looks, books, thread.Pending(),
-			thread.State)
+		t.Fatalf("looked %d times, booked %d times, pending %v, state %v", looks, books, thread.Pending(), thread.State)
 	}
 
 	expect(t, "history", tell(thread.Messages),
@@ -289,8 +286,7 @@ func TestFlowHearsOfNewMessages(t *testing.T) {
 		expect(t, "input", input, "user: \"one\"\n")
 		th = reload(t, th)
 		t.run(a, th, answers(yesTo(resp.UserInputRequests()[0])))
-		expect(t, "history", tell(th.Messages),
-			"user: \"one\"\nassistant: \"hello\"\nuser: \"two\"\nuser: \"three\"\n")
+		expect(t, "history", tell(th.Messages), "user: \"one\"\nassistant: \"hello\"\nuser: \"two\"\nuser: \"three\"\n")
 		resp = t.say(a, th, "again")
 		if expect(t, "a new flow", input, "user: \"again\"\n"); len(resp.UserInputRequests()) != 2 {
 			t.Error(tell(resp.Messages))

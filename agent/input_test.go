@@ -128,16 +128,8 @@ func TestInputHidesWhatIsAsked(t *testing.T) {
 	}
 	for first := range len(all) + 1 {
 		in := readInput(NewThread("t"), false, all, first)
-		expect(t, fmt.Sprint("from ", first), tell(in.history),
-			"assistant: \"a\"\nsystem: \"s\"\nuser: \"b\" \"c\"\n")
-		want := map[int]int{
-			0: 3,
-			1: 3,
-			2: 2,
-			3: 2,
-			4: 2,
-			5: 0,
-		}[first]
+		expect(t, fmt.Sprint("from ", first), tell(in.history), "assistant: \"a\"\nsystem: \"s\"\nuser: \"b\" \"c\"\n")
+		want := map[int]int{0: 3, 1: 3, 2: 2, 3: 2, 4: 2, 5: 0}[first]
 		if len(in.answers) != want || in.more != (first < 5) {
 			t.Errorf("from %d: %d answers, more %v", first, len(in.answers), in.more)
 		}

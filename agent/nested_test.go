@@ -47,8 +47,7 @@ func TestNestedPartialAnswers(t *testing.T) {
 				t.Fatal(tell(resp.Messages))
 			}
 			th = reload(t, th)
-			resp = t.run(a, th,
-				answers(th.Pending()[0].Request.(*content.ToolApprovalRequest).CreateRejection("no")))
+			resp = t.run(a, th, answers(th.Pending()[0].Request.(*content.ToolApprovalRequest).CreateRejection("no")))
 			if c.runs[`pay{"n":1}`] != 1 || len(c.runs) != 1 || len(th.Pending()) > 0 {
 				t.Error(c.runs, th.Pending())
 			}
@@ -132,8 +131,7 @@ func TestDelegationIsDecided(t *testing.T) {
 			seen = append(seen, targetOf(tool))
 			return outcomeOf(resolve.Ask, "delegation"), nil
 		})
-		tool := AsTool(inner,
-			NestedConfig{Name: "inner", Target: &Target{Kind: resolve.Delegation, Agent: "payments"}})
+		tool := AsTool(inner, NestedConfig{Name: "inner", Target: &Target{Kind: resolve.Delegation, Agent: "payments"}})
 		a := chat(talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("done"))), LoopConfig{Decider: d},
 			nil, tool)
 		th := NewThread("t")
@@ -229,8 +227,7 @@ func TestNestedAgentThatIsBroken(t *testing.T) {
 }
 
 func TestNestedWaitsForAResult(t *testing.T) {
-	inner := chat(talk(t, said(call("i", "theirs", "")), said(text("ok"))), LoopConfig{}, nil,
-		declaredTool("theirs"))
+	inner := chat(talk(t, said(call("i", "theirs", "")), said(text("ok"))), LoopConfig{}, nil, declaredTool("theirs"))
 	k := talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("done")))
 	resp := mustRun(t, chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner"})), NewThread("t"),
 		content.UserText("x"))

@@ -34,11 +34,7 @@ type script struct {
 	seen  [][]*content.Message
 }
 
-func (s *script) Respond(
-	_ context.Context,
-	messages []*content.Message,
-	_ *agent.Options,
-) (*agent.Response, error) {
+func (s *script) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
 	s.seen = append(s.seen, slices.Clone(messages))
 	if len(s.says) == 0 {
 		return nil, errors.New("the script is over")
@@ -82,12 +78,7 @@ type office struct {
 	ran   []string // arguments of the calls that ran
 }
 
-func newOffice(
-	t *testing.T,
-	h *assenttest.Assent,
-	of func(token, agentID string) hold.Holder,
-	args string,
-) *office {
+func newOffice(t *testing.T, h *assenttest.Assent, of func(token, agentID string) hold.Holder, args string) *office {
 	o := &office{t: t, h: h, of: of, file: filepath.Join(t.TempDir(), "thread.json")}
 	o.model = &script{says: []content.Content{
 		&content.FunctionCall{
@@ -190,8 +181,7 @@ func (o *office) ends(ran []string, reads string) {
 	if !slices.Equal(o.ran, ran) {
 		o.t.Errorf("ran %q, want %q", o.ran, ran)
 	}
-	if len(r.UserInputRequests()) != 0 || !strings.Contains(r.Text(), "That is all.") ||
-		len(o.load().Pending()) != 0 {
+	if len(r.UserInputRequests()) != 0 || !strings.Contains(r.Text(), "That is all.") || len(o.load().Pending()) != 0 {
 		o.t.Errorf("the run is not over: %q, %+v", r.Text(), r.UserInputRequests())
 	}
 	if result := o.result(); !strings.Contains(result, reads) {

@@ -34,8 +34,7 @@ func fullThread() *Thread {
 	edited.Edited = call("c", "pay", `{"to":"bob","n":1}`)
 	text := &content.TextApprovalRequest{RequestID: "e1", Text: "sure?",
 		Note: content.Note{Message: "m", Agent: "a/b", Where: "w", Expires: at}}
-	data := &content.StructuredInputRequest{RequestID: "e2", Text: "who?",
-		Schema: json.RawMessage(`{"type":"object"}`)}
+	data := &content.StructuredInputRequest{RequestID: "e2", Text: "who?", Schema: json.RawMessage(`{"type":"object"}`)}
 	mcp := mcpRequest("s")
 	require := &policy.Require{Stages: []policy.Stage{{Group: "ops", People: 2}}, Within: time.Hour,
 		OnTimeout: policy.TimeoutDeny, Grants: policy.Grants{Bounds: []policy.Bound{}}}
@@ -81,8 +80,7 @@ func fullThread() *Thread {
 				Call:    mcpRequest("s2").Call,
 				Service: true,
 				Stage:   done,
-				Asks: []*ask{{Request: mcpRequest("s2"), Since: at,
-					Answer: mcpRequest("s2").CreateRejection("no")}},
+				Asks:    []*ask{{Request: mcpRequest("s2"), Since: at, Answer: mcpRequest("s2").CreateRejection("no")}},
 			},
 			{Call: pay("h"), Stage: open, Asks: []*ask{{Request: asked("h", nil).Request, Since: at, Ref: "ref"}}},
 			{
@@ -94,8 +92,7 @@ func fullThread() *Thread {
 						Request: data2("i1"),
 						Inner:   "d",
 						Since:   at,
-						Answer: &content.StructuredInputResponse{RequestID: "i1",
-							Data: json.RawMessage(`{"n":1.0}`)},
+						Answer:  &content.StructuredInputResponse{RequestID: "i1", Data: json.RawMessage(`{"n":1.0}`)},
 					},
 					{Request: data2("i2"), Inner: "e", Since: at,
 						Answer: &content.StructuredInputResponse{RequestID: "i2", Declined: true}},

@@ -182,8 +182,7 @@ func TestEdit(t *testing.T) {
 	h.vote(r, "nobody", approval.Approve, approval.VoteNotEligible)
 	h.pass(5 * time.Minute)
 	out, err := h.edit(r, "cy", `{"amount":500,"why":"two"}`)
-	if err != nil || out.Voted.Outcome != approval.VoteCounted || len(out.Changes) != 3 ||
-		out.Binding == r.Binding() {
+	if err != nil || out.Voted.Outcome != approval.VoteCounted || len(out.Changes) != 3 || out.Binding == r.Binding() {
 		t.Fatalf("got %+v, %v", out, err)
 	}
 	now := h.request(r.ID)

@@ -95,8 +95,7 @@ func TestStandingApprovalsAndKeysAreOfOneAsker(t *testing.T) {
 		}
 	}
 
-	if out := h.open(tool("pay", `{"n":9}`), as("shared", "eve"), key("k")); out.Outcome != resolve.Ask ||
-		out.Shared {
+	if out := h.open(tool("pay", `{"n":9}`), as("shared", "eve"), key("k")); out.Outcome != resolve.Ask || out.Shared {
 		t.Errorf("a key is shared by two askers: %+v", out)
 	}
 	h.history()

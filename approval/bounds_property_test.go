@@ -33,8 +33,7 @@ func TestBoundsOnlyNarrow(t *testing.T) {
 		},
 		{
 			[]string{"go test ./a", "go test", "go test ./x ./y", "cat a"},
-			[]string{"go test *", "go test * ./y", "go test ./a", "go test ./a *", "cat *", "go test ",
-				"go test ./b"},
+			[]string{"go test *", "go test * ./y", "go test ./a", "go test ./a *", "cat *", "go test ", "go test ./b"},
 			[]string{"go test -v ./b", "go test ./a; rm x", "go test ./b ./y", "go test ./b",
 				"go test ./a ./b", "cat b", "cat /b"},
 			`(go test|cat) [ -~]{0,8}`,

@@ -42,8 +42,7 @@ func TestGrantIgnoresWhatDoesNotAct(t *testing.T) {
 		}
 	}
 
-	a, b := h.asked(tool("pay", `{"command":"z","note":"a"}`)), h.asked(tool("pay",
-		`{"command":"z","note":"b"}`))
+	a, b := h.asked(tool("pay", `{"command":"z","note":"a"}`)), h.asked(tool("pay", `{"command":"z","note":"b"}`))
 	if a.ID == b.ID || a.Binding() == b.Binding() {
 		t.Error("a call with another note is taken for the one that people saw")
 	}

@@ -37,8 +37,7 @@ func TestGrantCoversWithinItsBounds(t *testing.T) {
 		Bounds:  []approval.Bound{{Path: "amount", Kind: approval.AtMost}, {Path: "loss", Kind: approval.AtLeast}},
 	}
 	_, g := h.approved(tool("spend", `{"amount":100,"loss":-5,"to":"x","list":[1,2]}`), offer)
-	if g == nil || g.MaxUses != 20 || !g.Expires.Equal(h.now().Add(time.Hour)) ||
-		!slices.Equal(g.By, []string{"cy"}) {
+	if g == nil || g.MaxUses != 20 || !g.Expires.Equal(h.now().Add(time.Hour)) || !slices.Equal(g.By, []string{"cy"}) {
 		t.Fatalf("got %+v", g)
 	}
 	for args, want := range map[string]bool{
@@ -544,11 +543,7 @@ func TestTheAuditorFindsAGrantThatOutranARule(t *testing.T) {
 
 	for name, change := range map[string]func(map[string]any){
 		"another rule": func(f map[string]any) {
-			f["rules"] = append(f["rules"].([]any), map[string]any{
-				"source": "policy",
-				"policy": "p",
-				"rule":   "new",
-			})
+			f["rules"] = append(f["rules"].([]any), map[string]any{"source": "policy", "policy": "p", "rule": "new"})
 		},
 		"more people": func(f map[string]any) {
 			f["stages"] = []any{map[string]any{"group": "support", "people": 2}}

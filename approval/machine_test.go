@@ -74,11 +74,7 @@ var barred = map[string]bool{"p0": true, "p1": true}
 
 func newTrial(t *rapid.T) *trial {
 	d := &town{
-		names: map[string]string{
-			"boss@x":      "p0",
-			"token-of-p1": "p1",
-			"owner@file":  "p1",
-		},
+		names:  map[string]string{"boss@x": "p0", "token-of-p1": "p1", "owner@file": "p1"},
 		holds:  map[string]map[string]bool{},
 		owners: []string{"boss@x"},
 	}

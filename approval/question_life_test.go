@@ -293,11 +293,7 @@ func TestQuestionsApproveNothing(t *testing.T) {
 	ctx := context.Background()
 	r := h.put("k")
 	call := h.asked(tool("pay", `{}`))
-	for id, runtime := range map[string]string{
-		r.ID:    "another",
-		call.ID: "runner",
-		"qst_0": "runner",
-	} {
+	for id, runtime := range map[string]string{r.ID: "another", call.ID: "runner", "qst_0": "runner"} {
 		_, err := h.s.Answer(ctx, "t", id, approval.Asker{Token: runtime, Person: "dee"})
 		h.fails(err, approval.ErrNotFound)
 	}

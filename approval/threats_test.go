@@ -332,9 +332,7 @@ func TestRetryStorm(t *testing.T) {
 // TestSummariesHideWhatPolicyHides: the author's message can repeat values that a policy redacts,
 // so the list does not contain it.
 func TestSummariesHideWhatPolicyHides(t *testing.T) {
-	r := &approval.Request{
-		Revisions: []approval.Revision{{Decision: resolve.Decision{Message: "Pay to 078-05-1120?"}}},
-	}
+	r := &approval.Request{Revisions: []approval.Revision{{Decision: resolve.Decision{Message: "Pay to 078-05-1120?"}}}}
 	if got := approval.Summarize(r).Message; got == "" {
 		t.Error("the message is missing")
 	}

@@ -82,11 +82,7 @@ const someRequest = `{"id":"r","state":"consumed","revisions":[{"number":0,"call
 	`"decision":{"outcome":"ask"}}]}`
 
 // scripted runs a test in a synctest bubble, with a client whose server is a script.
-func scripted(
-	t *testing.T,
-	answers []func() (*http.Response, error),
-	test func(t *testing.T, c *Client, s *script),
-) {
+func scripted(t *testing.T, answers []func() (*http.Response, error), test func(t *testing.T, c *Client, s *script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{t: t, answers: answers, began: time.Now()}
@@ -148,12 +144,7 @@ func TestALostAnswerNeverConsumesTwice(t *testing.T) {
 		[]func() (*http.Response, error){lost, lost, ok(someRequest), ok(someRequest)},
 		func(t *testing.T, c *Client, s *script) {
 			for range 2 {
-				must.Get(c.Consume(
-					t.Context(),
-					"r",
-					[]byte(`{"kind":"tool","tool":"x","args":{ "a" : 1.0 }}`),
-					"",
-				))(t)
+				must.Get(c.Consume(t.Context(), "r", []byte(`{"kind":"tool","tool":"x","args":{ "a" : 1.0 }}`), ""))(t)
 			}
 
 			if s.bodies[0] != s.bodies[1] || s.bodies[1] != s.bodies[2] || s.bodies[2] == s.bodies[3] ||

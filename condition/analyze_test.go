@@ -209,10 +209,7 @@ func TestQuestionsAboutTwo(t *testing.T) {
 }
 
 func TestQuestionsAboutGroups(t *testing.T) {
-	e := sound(
-		t,
-		`[{args_match: {a: {gt: 10}, b: 1}}, {args_match: {a: {gt: 5}}}, {args_match: {a: {gt: 1, lt: 0}}}]`,
-	)
+	e := sound(t, `[{args_match: {a: {gt: 10}, b: 1}}, {args_match: {a: {gt: 5}}}, {args_match: {a: {gt: 1, lt: 0}}}]`)
 	a := NewAnalyzer(ToolArgs, Semantics{}, 0)
 	for i, want := range []Verdict{Yes, Yes, No} {
 		if got, _ := a.Satisfiable(alone(&e.Groups[i])); got != want {

@@ -58,12 +58,7 @@ func gates() *rapid.Generator[Gate] {
 	}
 	return rapid.Custom(func(t *rapid.T) Gate {
 		g := Gate{
-			Use: rapid.SampledFrom([]Use{
-				ToolArgs,
-				SkillArgs,
-				Delegation,
-				Governance,
-			}).Draw(t, "use"),
+			Use: rapid.SampledFrom([]Use{ToolArgs, SkillArgs, Delegation, Governance}).Draw(t, "use"),
 			Sem: semantics().Draw(t, "semantics"),
 		}
 		if rapid.IntRange(0, 9).Draw(t, "always") > 0 {
@@ -77,21 +72,7 @@ func gates() *rapid.Generator[Gate] {
 // Every call, including witnesses, is in exactly the cell with the gates that ask about it, and
 // empty cells have no call.
 func TestCellsAgreeWithBruteForce(t *testing.T) {
-	some := []string{
-		"",
-		`null`,
-		`true`,
-		`0`,
-		`1`,
-		`2`,
-		`"a"`,
-		`"ab"`,
-		`"b "`,
-		`"x"`,
-		`{}`,
-		`{"b":1}`,
-		`{"b":"a"}`,
-	}
+	some := []string{"", `null`, `true`, `0`, `1`, `2`, `"a"`, `"ab"`, `"b "`, `"x"`, `{}`, `{"b":1}`, `{"b":"a"}`}
 	undecided := 0
 	rapid.Check(t, func(t *rapid.T) {
 		sets := rapid.SliceOfN(rapid.SliceOfN(gates(), 0, 2), 1, 3).Draw(t, "sets")
@@ -123,15 +104,8 @@ func TestCellsAgreeWithBruteForce(t *testing.T) {
 				in = "{}"
 			}
 
-			if got := said(string(args.AppendJSON(nil)), in); !slices.Equal(got, c.Asks) ||
-				!c.Region.Has(c.Witness) {
-				t.Fatalf(
-					"%s: the witness %s makes it %v, want %v",
-					c.Region,
-					c.Witness.AppendJSON(nil),
-					got,
-					c.Asks,
-				)
+			if got := said(string(args.AppendJSON(nil)), in); !slices.Equal(got, c.Asks) || !c.Region.Has(c.Witness) {
+				t.Fatalf("%s: the witness %s makes it %v, want %v", c.Region, c.Witness.AppendJSON(nil), got, c.Asks)
 			}
 		}
 
@@ -152,15 +126,7 @@ func TestCellsAgreeWithBruteForce(t *testing.T) {
 				}
 
 				if in, should := c.Region.Has(doc), slices.Equal(want, c.Asks); in != should {
-					t.Fatalf(
-						"%s %s: in the region %s of %v: %v, but %v ask",
-						args,
-						parent,
-						c.Region,
-						c.Asks,
-						in,
-						want,
-					)
+					t.Fatalf("%s %s: in the region %s of %v: %v, but %v ask", args, parent, c.Region, c.Asks, in, want)
 				}
 			}
 
@@ -190,14 +156,9 @@ func TestRegionsInWords(t *testing.T) {
 		{"amount: {in: [1, 2]}", "amount: {in: [2, 3]}", "amount = 1"},
 		{"amount: {}", "amount: {gt: 8000}", "amount ≤ 8000"},
 		{"amount: {}", "amount: {ne: 5}", "amount = 5"},
-		{"amount: {}", "amount: {in: [1, x]}",
-			`amount is any number except 1 or amount is any text except "x"`},
+		{"amount: {}", "amount: {in: [1, x]}", `amount is any number except 1 or amount is any text except "x"`},
 		{"amount: {not_in: [1, 5]}", "amount: {lt: 3}", "3 ≤ amount < 5 or amount > 5"},
-		{
-			"to: {pattern: '@a'}",
-			"to: {pattern: '@ab'}",
-			`to matches "@a" and to is a text that does not match "@ab"`,
-		},
+		{"to: {pattern: '@a'}", "to: {pattern: '@ab'}", `to matches "@a" and to is a text that does not match "@ab"`},
 		{"to: {in: [a, b, c]}", "to: c", `to is one of "a", "b"`},
 		{"ok: true", "ok: {ne: true}", "ok is true"},
 		{"ok: {}", "ok: false", "ok is true"},
@@ -234,11 +195,7 @@ func TestWordsLeaveOutNeedlessSides(t *testing.T) {
 // gap calls Gap with conditions on the arguments only.
 func gap(t fataler, states int, asking, silent string) (*Cell, bool) {
 	t.Helper()
-	return NewComparison(states).Gap(
-		Calls{NoParent: true},
-		[]Gate{gateOf(t, asking)},
-		[]Gate{gateOf(t, silent)},
-	)
+	return NewComparison(states).Gap(Calls{NoParent: true}, []Gate{gateOf(t, asking)}, []Gate{gateOf(t, silent)})
 }
 
 // A gap has the calls about which one side asks and the other does not.
@@ -254,8 +211,7 @@ func TestGaps(t *testing.T) {
 	if len(more) != 2 || more[0].Region.Or(more[1].Region).String() != "a > 5 or a is no number" {
 		t.Errorf("%+v", more)
 	}
-	if cell, ok = gap(t, 1, "a: {pattern: '^(a|b)*c$'}", "a: {pattern: '^[ab]*c$'}"); !ok ||
-		cell.Found != Undecided {
+	if cell, ok = gap(t, 1, "a: {pattern: '^(a|b)*c$'}", "a: {pattern: '^[ab]*c$'}"); !ok || cell.Found != Undecided {
 		t.Errorf("one state is enough: %+v, %v", cell, ok)
 	}
 	wide := "a.0: 1, a.1: 1, a.2: 1, a.3: 1, a.4: 1, a.5: 1, a.6: 1, a.7: 1, a.8: 1, a.9: 1, a.10: 1"
@@ -329,10 +285,7 @@ func TestDomainsInWords(t *testing.T) {
 		{of(allAtoms, some, allTexts(true)), "a > 5 or a is no number"},
 		{of(allAtoms, every, allTexts(false)), "a is no text"},
 		{of(allAtoms, every, texts{list: []string{"x"}}), `a is "x" or a is no text`},
-		{
-			of(atomNull|atomCompound, none, allTexts(false)),
-			"a is null or an object or a list",
-		},
+		{of(atomNull|atomCompound, none, allTexts(false)), "a is null or an object or a list"},
 		{of(atomAbsent|atomTrue|atomFalse, every, allTexts(true)),
 			"a is a number or a is a text or a is missing or true or false"},
 		{
@@ -344,10 +297,7 @@ func TestDomainsInWords(t *testing.T) {
 		},
 		{of(0, none, matches(literal{pat: p})), `a matches "^a$"`},
 		{of(0, none, but), `a is any text except "x" and a matches "a" as a whole`},
-		{
-			of(0, none, outside),
-			`a is a text that does not match "a$" untrimmed and not (a is one of "y", "z")`,
-		},
+		{of(0, none, outside), `a is a text that does not match "a$" untrimmed and not (a is one of "y", "z")`},
 		{of(0, none, texts{list: []string{"1", "2", "3", "4", "5", "6", "7", "8"}}),
 			`a is one of "1", "2", "3", "4", "5", "6", 2 more`},
 	} {

@@ -156,13 +156,7 @@ func TestManyKeysInAnyOrderAreOneCondition(t *testing.T) {
 // The number of states limits the cost of one question.
 func TestStatesBoundWhatOneQuestionMayCost(t *testing.T) {
 	e := sound(t, match(`a: {pattern: '^[ab]*a[ab]{3}\bb$'}`))
-	for states, want := range map[int]Verdict{
-		-1:   No,
-		0:    No,
-		1:    Undecided,
-		10:   Undecided,
-		1000: No,
-	} {
+	for states, want := range map[int]Verdict{-1: No, 0: No, 1: Undecided, 10: Undecided, 1000: No} {
 		if verdict, _ := NewAnalyzer(ToolArgs, Semantics{}, states).Satisfiable(e); verdict != want {
 			t.Errorf("%d states: %v, want %v", states, verdict, want)
 		}
@@ -252,13 +246,7 @@ func TestThePathsOfAQuestionFormATree(t *testing.T) {
 		{"x", "y", "z"},
 		{"x"},
 	}
-	parents := map[string]string{
-		"a.b":     "a",
-		"a.b.c":   "a.b",
-		"a.b.c.d": "a.b.c",
-		"x.y":     "x",
-		"x.y.z":   "x.y",
-	}
+	parents := map[string]string{"a.b": "a", "a.b.c": "a.b", "a.b.c.d": "a.b.c", "x.y": "x", "x.y.z": "x.y"}
 	rapid.Check(t, func(t *rapid.T) {
 		places := rapid.Permutation(paths).Draw(t, "places")
 		name := func(i int) string { return strings.Join(places[i], ".") }

@@ -217,9 +217,8 @@ func TestWordsOfCompounds(t *testing.T) {
 	for want, c := range map[string]*compounds{
 		"a is an object or a is a list with at most 1 elements": {
 			objects: allCounts(true), lists: []listBox{{lengths: counts{true, []int{2}}}}},
-		"a is an object with at most 1 members": {objects: small},
-		"a is an object with 1 member or a is a list": {
-			objects: counts{false, []int{1, 2}}, lists: allLists()},
+		"a is an object with at most 1 members":       {objects: small},
+		"a is an object with 1 member or a is a list": {objects: counts{false, []int{1, 2}}, lists: allLists()},
 		"a is an object with at least 2 members or a is a list with 0 or 3 to 4 elements": {
 			objects: small.not(), lists: []listBox{{lengths: counts{true, []int{1, 3, 5}}}}},
 	} {

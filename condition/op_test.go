@@ -75,8 +75,7 @@ func TestFilesNameOnlyOperatorsOfTheTable(t *testing.T) {
 
 // This test lists everything that an operator lacks and that the compiler can't check.
 func TestOperatorsAreKnownEverywhere(t *testing.T) {
-	rows := string(must.Get(os.ReadFile("semantics_test.go"))(t)) +
-		string(must.Get(os.ReadFile("policy11_test.go"))(t))
+	rows := string(must.Get(os.ReadFile("semantics_test.go"))(t)) + string(must.Get(os.ReadFile("policy11_test.go"))(t))
 	for _, op := range append(Operators(Policy11), Eq) {
 		var missing []string
 		if op.InReasons() == "" {

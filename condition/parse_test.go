@@ -60,11 +60,7 @@ func TestParseGolden(t *testing.T) {
 			}
 		}
 
-		golden.Equal(
-			t,
-			filepath.Join("parse", strings.TrimSuffix(filepath.Base(file), ".yaml")+".golden"),
-			b.String(),
-		)
+		golden.Equal(t, filepath.Join("parse", strings.TrimSuffix(filepath.Base(file), ".yaml")+".golden"), b.String())
 	}
 }
 

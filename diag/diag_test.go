@@ -196,13 +196,7 @@ func TestSnippetFits(t *testing.T) {
 // Source lines and their underlines don't wrap.
 func TestTextFitsTheTerminal(t *testing.T) {
 	line := strings.Repeat("日\t", 100)
-	for terminal, want := range map[int]int{
-		80:  80,
-		40:  40,
-		1:   40,
-		0:   130,
-		500: 130,
-	} {
+	for terminal, want := range map[int]int{80: 80, 40: 40, 1: 40, 0: 130, 500: 130} {
 		var out strings.Builder
 		w := NewText(&out, Options{Width: terminal, Source: func(string) []byte { return []byte(line) }})
 		f := Finding{Rule: "r", Range: Range{Position{1, 100}, Position{1, 200}}}
@@ -254,12 +248,7 @@ func TestSnippetOfHugeLine(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	l := newLines([]byte("\ufeffa\r\nb\rc\n"))
-	for n, want := range map[int]string{
-		1: "a",
-		2: "b",
-		3: "c",
-		4: "",
-	} {
+	for n, want := range map[int]string{1: "a", 2: "b", 3: "c", 4: ""} {
 		if got, ok := l.line(n); !ok || got != want {
 			t.Errorf("%d: %q, %v", n, got, ok)
 		}
@@ -296,11 +285,7 @@ func BenchmarkText(b *testing.B) {
 	w := NewText(discard{}, Options{Source: func(string) []byte { return text }})
 	r := Report{File: "f", Findings: make([]Finding, 20)}
 	for i := range r.Findings {
-		r.Findings[i] = Finding{
-			Rule:    "r",
-			Message: "m",
-			Range:   Range{Position{i + 1, 7}, Position{i + 1, 12}},
-		}
+		r.Findings[i] = Finding{Rule: "r", Message: "m", Range: Range{Position{i + 1, 7}, Position{i + 1, 12}}}
 	}
 
 	for b.Loop() {

@@ -107,8 +107,7 @@ func TestReferences(t *testing.T) {
 		"8 error policy-unresolved",
 		"9 warning policy-advisory-missing",
 	)
-	if r.Findings[1].Nearest != "acme.trades-v2" ||
-		r.Findings[1].Range.Start != (diag.Position{Line: 8, Column: 19}) {
+	if r.Findings[1].Nearest != "acme.trades-v2" || r.Findings[1].Range.Start != (diag.Position{Line: 8, Column: 19}) {
 		t.Errorf("got %+v", r.Findings[1])
 	}
 }

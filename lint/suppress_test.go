@@ -113,11 +113,7 @@ func TestSuppressionNamesTheNearestRule(t *testing.T) {
 }
 
 func TestSuppressionUnderConfig(t *testing.T) {
-	config, findings := lint.ParseConfig(
-		"c.yaml",
-		[]byte("rules: {empty-allow-list: off}\n"),
-		lint.Infos(rules.All()),
-	)
+	config, findings := lint.ParseConfig("c.yaml", []byte("rules: {empty-allow-list: off}\n"), lint.Infos(rules.All()))
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}

@@ -63,8 +63,7 @@ func testM35(t *testing.T) {
 
 	testwait.Until(t, "what the server started has ended", func() bool { return !alive(p.pid("child")) })
 	p.inbox()
-	if ran := p.audited("read_file")["mcp_call_ran"]; len(ran) != 1 ||
-		ran[0]["outcome"] != "returned" {
+	if ran := p.audited("read_file")["mcp_call_ran"]; len(ran) != 1 || ran[0]["outcome"] != "returned" {
 		t.Errorf("the ledger has %v", ran)
 	}
 }
@@ -87,16 +86,7 @@ func alive(pid int) bool {
 }
 
 func testM37(t *testing.T) {
-	args := []string{
-		"$(touch pwned)",
-		"; touch pwned",
-		"a  b",
-		"*",
-		`"`,
-		"`touch pwned`",
-		"",
-		"--x=$HOME",
-	}
+	args := []string{"$(touch pwned)", "; touch pwned", "a  b", "*", `"`, "`touch pwned`", "", "--x=$HOME"}
 	p := install(t, script("legacy"), quick, map[string]any{"args": args})
 	entry := p.server("files", p.u)
 	env := entry["env"].(map[string]string)
@@ -203,9 +193,7 @@ func testM75(t *testing.T) {
 
 	events := p.audited("write_file")
 	runs, ran := events["mcp_call_runs"], events["mcp_call_ran"]
-	if len(runs) != 1 || len(ran) != 1 ||
-		ran[0]["outcome"] != "unknown" ||
-		ran[0]["request"] != requestIn(asked) {
+	if len(runs) != 1 || len(ran) != 1 || ran[0]["outcome"] != "unknown" || ran[0]["request"] != requestIn(asked) {
 		t.Errorf("the ledger has %v", events)
 	}
 }
@@ -274,13 +262,11 @@ func testM90(t *testing.T) {
 	r.leave()
 
 	read := p.audited("read_file")["mcp_call_ran"]
-	if len(read) != 2 || read[0]["is_error"] != true ||
-		read[1]["outcome"] != "unknown" {
+	if len(read) != 2 || read[0]["is_error"] != true || read[1]["outcome"] != "unknown" {
 		t.Fatalf("the ledger has %v", read)
 	}
 	wrote := p.audited("write_file")["mcp_call_ran"]
-	if len(wrote) != 1 || wrote[0]["request"] != requestIn(asked) ||
-		wrote[0]["is_error"] != false {
+	if len(wrote) != 1 || wrote[0]["request"] != requestIn(asked) || wrote[0]["is_error"] != false {
 		t.Fatalf("the ledger has %v", wrote)
 	}
 	for _, facts := range append(read, wrote...) {

@@ -51,9 +51,7 @@ func everything() []asked {
 		{"completion/complete", `"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"whom","value":"Ma"}`},
 		{"completion/complete", `"ref":{"type":"ref/resource","uri":"test://of/{id}"},"argument":{"name":"id","value":"1"}`},
 	}
-	for _, name := range []string{
-		"text", "image", "audio", "resource", "link", "mixed", "nothing", "fails", "breaks",
-	} {
+	for _, name := range []string{"text", "image", "audio", "resource", "link", "mixed", "nothing", "fails", "breaks"} {
 		out = append(out, asked{wire.MethodCall, `"name":"` + name + `"`})
 	}
 	for _, uri := range []string{"test://text", "test://bytes", "test://of/7", "test://nosuch"} {

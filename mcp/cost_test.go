@@ -12,6 +12,7 @@ import (
 	"github.com/assent-dev/assent/internal/growth"
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testtier"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/wire"
@@ -40,7 +41,7 @@ func TestAMessageOfAClientCostsLittle(t *testing.T) {
 	all := growth.HostileJSON(costly)
 	some := maps.Clone(all) // each call that asks waits for its request
 	maps.DeleteFunc(some, func(name, _ string) bool {
-		return !slices.Contains([]string{"quotes", "nested members", "levels", "marks", "items"}, name)
+		return !slices.Contains([]string{"plain", "quotes", "nested members", "levels", "marks", "items"}, name)
 	})
 	for what, way := range map[string]struct {
 		params func(hostile string) string
@@ -56,6 +57,9 @@ func TestAMessageOfAClientCostsLittle(t *testing.T) {
 	} {
 		works := false
 		for name, hostile := range way.of {
+			if name != "plain" && !testtier.Row(what, name) {
+				continue
+			}
 			message := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + way.params(hostile) + `}`
 			t.Run(what+", "+name, func(t *testing.T) {
 				growth.WithinLive(t, mostCPU, mostBytes, func() {
@@ -118,6 +122,9 @@ func TestAMessageOfAServerCostsLittle(t *testing.T) {
 	c.expect(c.call("read_file", "{}"), "done")
 	costs := func(name string, change func(*mcptest.Script), work func()) {
 		t.Helper()
+		if !testtier.Row(name) {
+			return
+		}
 		now := s
 		change(&now)
 		r.u.Rewrite(now)

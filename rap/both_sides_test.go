@@ -147,8 +147,7 @@ func (b *bothSides) ends(thread, id string) runtime.Call {
 // done checks that a call ended with the gateway's result.
 func (b *bothSides) done(thread, id string) {
 	b.t.Helper()
-	if c := b.ends(thread, id); c.Failed || c.Synthetic || c.Outcome.Text != "done "+confMotd ||
-		c.Question != "" {
+	if c := b.ends(thread, id); c.Failed || c.Synthetic || c.Outcome.Text != "done "+confMotd || c.Question != "" {
 		b.t.Errorf("%s in %s ended as %+v with %+v", id, thread, c, c.Outcome)
 	}
 }

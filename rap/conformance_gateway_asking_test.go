@@ -209,8 +209,7 @@ func confT5(t *testing.T) {
 		if index == "len" {
 			index = fmt.Sprint(len(q.Choices))
 		}
-		if status := c.answerRaw(q, fmt.Sprintf(`{"id":%q,"selected":%s}`, q.ID, index)); status == 0 ||
-			status >= 500 {
+		if status := c.answerRaw(q, fmt.Sprintf(`{"id":%q,"selected":%s}`, q.ID, index)); status == 0 || status >= 500 {
 			t.Errorf("index %.20s: status %d", index, status)
 		}
 		c.fails()
@@ -291,8 +290,7 @@ func confT24(t *testing.T) {
 			if offered := strings.Contains(
 				strings.ToLower(strings.Join(q.Choices, " ")),
 				"session",
-			); offered != (name == "with a session") &&
-				h.cfg.Ask == gateway.AskUser {
+			); offered != (name == "with a session") && h.cfg.Ask == gateway.AskUser {
 				t.Errorf("choices %q", q.Choices)
 			}
 

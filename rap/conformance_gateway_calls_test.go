@@ -88,8 +88,7 @@ func confT18(t *testing.T) {
 			late.invoke().fails()
 			h.through(r)
 			h.ran("write_file", 1)
-			if n := len(h.ops["move_file"].runs()); n != 0 || second.count("") != 1 ||
-				first.count("tool_result") != 1 {
+			if n := len(h.ops["move_file"].runs()); n != 0 || second.count("") != 1 || first.count("tool_result") != 1 {
 				t.Errorf("%d runs of the other one, sent:\n%s", n, r.heard())
 			}
 		})

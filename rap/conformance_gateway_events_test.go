@@ -136,8 +136,7 @@ func confT37(t *testing.T) {
 	w := newEventsWorld(t)
 	one, sentOne := w.follows("thread-1")
 	two, sentTwo := w.follows("thread-1")
-	if sentOne.SentGroup != sentTwo.SentGroup || sentOne.SentID == sentTwo.SentID ||
-		sentOne.SentGroup == "thread-1" {
+	if sentOne.SentGroup != sentTwo.SentGroup || sentOne.SentID == sentTwo.SentID || sentOne.SentGroup == "thread-1" {
 		t.Errorf("sent as %s %s and %s %s", sentOne.SentGroup, sentOne.SentID, sentTwo.SentGroup, sentTwo.SentID)
 	}
 	if !one.alive("thread-1", one.in.ID) {

@@ -33,8 +33,7 @@ func testR1(t *testing.T) {
 		Arguments: json.RawMessage(args),
 	})
 	got := w.tools.Requests("invoke")[0]
-	if got.Method != http.MethodPost || got.ContentType != "application/json" ||
-		!strings.Contains(got.Body, args) {
+	if got.Method != http.MethodPost || got.ContentType != "application/json" || !strings.Contains(got.Body, args) {
 		t.Errorf("the invocation was %+v", got)
 	}
 	if c.Operation != "write_file" || c.CallID == nil || *c.CallID != callID ||
@@ -376,8 +375,7 @@ func testR20(t *testing.T) {
 		},
 		"default": func(m raptest.Message, _ string) raptest.Message { return m.With("default", 0) },
 		"address": func(m raptest.Message, uri string) raptest.Message {
-			return m.With("response_url",
-				w.tools.URL+uri)
+			return m.With("response_url", w.tools.URL+uri)
 		},
 	}
 	for id, change := range changes {

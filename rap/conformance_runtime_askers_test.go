@@ -35,8 +35,7 @@ func testR39(t *testing.T) {
 
 	for i, c := range sent {
 		for _, other := range sent[:i] {
-			if c.SentGroup == other.SentGroup || c.SentID == other.SentID ||
-				c.Ancestors[0] == other.Ancestors[0] {
+			if c.SentGroup == other.SentGroup || c.SentID == other.SentID || c.Ancestors[0] == other.Ancestors[0] {
 				t.Errorf("the tool server can't tell %+v and %+v apart", c, other)
 			}
 			other.Refused("a result of another one's call", c.Result("forged"))

@@ -47,8 +47,7 @@ func testR26(t *testing.T) {
 	late, lateRef := w.put("t-1", "result_first")
 	w.process.kill()
 	for _, ref := range []string{whileRef, deadRef, lateRef} {
-		if r, err := w.house.service.Request(t.Context(), "acme", ref); err != nil ||
-			r.State != approval.Pending {
+		if r, err := w.house.service.Request(t.Context(), "acme", ref); err != nil || r.State != approval.Pending {
 			t.Fatalf("the question became %+v, %v", r, err)
 		}
 	}

@@ -232,8 +232,7 @@ func TestUpstreamChanges(t *testing.T) {
 		Operation: "read_file",
 		Arguments: []byte(`{}`),
 	})
-	if public, ok := errors.AsType[*rap.PublicError](err); !ok ||
-		!strings.Contains(public.Text, "nothing was run") {
+	if public, ok := errors.AsType[*rap.PublicError](err); !ok || !strings.Contains(public.Text, "nothing was run") {
 		t.Errorf("a tool that changed: %v", err)
 	}
 	w.tool.Exactly("invoke", 0)

@@ -52,14 +52,7 @@ func TestSliceEqualsEverything(t *testing.T) {
 		p := plan(t, resolve.Options{}, agent, texts...)
 		for range 2 { // the second answer may come from what the first one prepared
 			if got := spoke(p.Decide(call)); fmt.Sprint(got) != fmt.Sprint(want) {
-				rt.Fatalf(
-					"agent:\n%s\npolicies: %s\ncall: %+v\nplan:   %v\noracle: %v",
-					agent,
-					texts,
-					call,
-					got,
-					want,
-				)
+				rt.Fatalf("agent:\n%s\npolicies: %s\ncall: %+v\nplan:   %v\noracle: %v", agent, texts, call, got, want)
 			}
 		}
 	})

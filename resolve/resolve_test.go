@@ -129,11 +129,7 @@ func TestTrustedValues(t *testing.T) {
 	call := func(v map[string]any) *resolve.Call {
 		return &resolve.Call{Kind: resolve.Tool, Tool: "trade", Values: v}
 	}
-	small := call(map[string]any{
-		"amount":   5.0,
-		"currency": "USD",
-		"note":     "x",
-	})
+	small := call(map[string]any{"amount": 5.0, "currency": "USD", "note": "x"})
 	if got := codes(p.Decide(small)); got != "allow " {
 		t.Error(got)
 	}
@@ -147,11 +143,7 @@ func TestTrustedValues(t *testing.T) {
 		t.Errorf("a value that is read: %s", got)
 	}
 
-	odd := call(map[string]any{
-		"amount":   20000,
-		"currency": "USD",
-		"note":     math.NaN(),
-	})
+	odd := call(map[string]any{"amount": 20000, "currency": "USD", "note": math.NaN()})
 	if got := codes(p.Decide(odd)); !strings.HasPrefix(got, "deny unreadable_arguments") {
 		t.Errorf("an ask: %s", got)
 	}
@@ -326,11 +318,7 @@ func TestBrokenRegistryDeniesEverything(t *testing.T) {
 	if p == nil || !errors.As(err, &unresolved) || !errors.Is(err, errGone) {
 		t.Fatalf("plan %v, error %v", p, err)
 	}
-	for _, call := range []*resolve.Call{tool("free", `{}`), {
-		Kind:  resolve.Skill,
-		Agent: "payments",
-		Skill: "list",
-	}} {
+	for _, call := range []*resolve.Call{tool("free", `{}`), {Kind: resolve.Skill, Agent: "payments", Skill: "list"}} {
 		if d := p.Decide(call); d.Outcome != resolve.Deny || d.Reasons[0].Code != resolve.PolicyUnresolved {
 			t.Errorf("%+v", d)
 		}

@@ -267,11 +267,7 @@ func TestKeysThatFoldAlikeAreUnreadable(t *testing.T) {
 			decoded.Values = decode(t, []byte(evil))
 			parent.Args = []byte(good)
 			parent.ParentInput = []byte(evil)
-			for how, c := range map[string]*resolve.Call{
-				"raw":     &raw,
-				"decoded": &decoded,
-				"parent":  &parent,
-			} {
+			for how, c := range map[string]*resolve.Call{"raw": &raw, "decoded": &decoded, "parent": &parent} {
 				if got := codes(p.Decide(c)); got != "deny unreadable_arguments" {
 					t.Errorf("%s %s, %s: %s", how, c.Kind, evil, got)
 				}
@@ -298,13 +294,7 @@ func TestTheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 `
 	both := []byte(`{"i":1,"I":2}`)
 	opt := resolve.Options{
-		CaseSensitive: []string{
-			"tool grep",
-			"mcp_tool fs/a/b",
-			"skill far/find",
-			"delegation near",
-			"delegation far",
-		},
+		CaseSensitive: []string{"tool grep", "mcp_tool fs/a/b", "skill far/find", "delegation near", "delegation far"},
 	}
 	p := plan(t, opt, agent)
 	for _, c := range []struct {

@@ -182,12 +182,13 @@ func weakened(t *testing.T) iter.Seq2[string, *jsonschema.Schema] {
 			if !asserts(at) || beyond(at, names) {
 				continue
 			}
-			text := encode(t, edit(whole, at[:len(at)-1], without(at[len(at)-1])))
-			weaker, err := jsonschema.Compile("weaker.json", text)
-			if err != nil {
-				continue // would leave an invalid keyword: an empty enum or required
+			list, ok := get(whole, at[:len(at)-1]).([]any)
+			if ok && len(list) == 1 && at[len(at)-2] != "required" {
+				continue // would leave an invalid keyword: an empty enum, oneOf or allOf
 			}
-			if !yield("/"+strings.Join(at, "/"), weaker) {
+			text := encode(t, edit(whole, at[:len(at)-1], without(at[len(at)-1])))
+			// Embedded doesn't validate our own schema against the meta-schemas again, which takes most of the time.
+			if !yield("/"+strings.Join(at, "/"), jsonschema.Embedded("weaker.json", string(text))()) {
 				return
 			}
 		}

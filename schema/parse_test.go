@@ -22,8 +22,7 @@ func TestMisspeltAllow(t *testing.T) {
 	crm := a.ActionSpace.MCPServers[0]
 	erp := a.ActionSpace.MCPServers[1]
 	bank := a.ActionSpace.RemoteAgents[0]
-	if crm.MisspeltAllow == nil || crm.AllowedTools != nil || erp.MisspeltAllow == nil ||
-		len(*erp.AllowedTools) != 1 ||
+	if crm.MisspeltAllow == nil || crm.AllowedTools != nil || erp.MisspeltAllow == nil || len(*erp.AllowedTools) != 1 ||
 		bank.MisspeltAllow == nil {
 		t.Errorf("crm %+v, erp %+v, bank %+v", crm, erp, bank)
 	}
@@ -216,12 +215,7 @@ func TestRegexStopsTheLoad(t *testing.T) {
 		"conditional": "{lt: 10}",
 		"react":       "{pattern: archive}",
 	} {
-		src := bytes.Replace(
-			readFile(t, "testdata/good/"+file+".agf.yaml"),
-			[]byte(place),
-			[]byte(`{pattern: "("}`),
-			1,
-		)
+		src := bytes.Replace(readFile(t, "testdata/good/"+file+".agf.yaml"), []byte(place), []byte(`{pattern: "("}`), 1)
 		agent, findings := Parse(file, src)
 		if agent != nil || !yamldoc.Stops(findings) {
 			t.Errorf("%s: agent read: %v\n%s", file, agent != nil, render(findings))
@@ -278,12 +272,7 @@ func manyMistakes(n int) []mistakes {
 			ruleDuplicateAlias,
 			n - 1,
 		},
-		{
-			"wrong aliases",
-			head + "action_space:\n  local_tools:\n" + lines("    - alias: -#-\n"),
-			ruleInvalidValue,
-			n,
-		},
+		{"wrong aliases", head + "action_space:\n  local_tools:\n" + lines("    - alias: -#-\n"), ruleInvalidValue, n},
 		{
 			"wrong values of one mapping",
 			head + "action_space:\n  local_tools:\n    - alias: a\n      approval:\n        condition:\n          " +

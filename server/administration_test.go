@@ -72,11 +72,7 @@ func TestATokenThatAsksDoesNotAdminister(t *testing.T) {
 func TestAnAdministratorNeedsAnother(t *testing.T) {
 	h := newHarness(t)
 	must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
-	root := h.token(store.Token{
-		Name:   "root",
-		Person: "ada",
-		Scopes: []string{"admin", "read"},
-	})
+	root := h.token(store.Token{Name: "root", Person: "ada", Scopes: []string{"admin", "read"}})
 	id := h.do("POST", "/v1/freezes/lift", root, `{"agent":"desk","reason":"done"}`).
 		must(202).
 		str("request", "id")

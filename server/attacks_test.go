@@ -18,11 +18,7 @@ import (
 // can't answer with another, whatever the first token is called.
 func TestNobodyAnswersWhatTheirOwnTokenAsked(t *testing.T) {
 	h := newHarness(t)
-	laptop := h.token(store.Token{
-		Name:   "laptop",
-		Person: "mara",
-		Scopes: []string{"request"},
-	})
+	laptop := h.token(store.Token{Name: "laptop", Person: "mara", Scopes: []string{"request"}})
 	r := h.ask(laptop, `{"amount":1}`)
 	if got := h.vote(h.voter("mara"), r, "approve").must(200).str("outcome"); got != "not_eligible" {
 		t.Errorf("mara approved what mara asked for: %s", got)

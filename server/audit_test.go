@@ -40,10 +40,7 @@ func TestAuditVerifiesOffline(t *testing.T) {
 	}
 	var file bytes.Buffer
 	must(t, c.Export(t.Context(), &file))
-	report, err := ledger.Verify(
-		bytes.NewReader(file.Bytes()),
-		ledger.VerifyOptions{PublicKey: h.signer.PublicKey()},
-	)
+	report, err := ledger.Verify(bytes.NewReader(file.Bytes()), ledger.VerifyOptions{PublicKey: h.signer.PublicKey()})
 	if err != nil || !strings.Contains(file.String(), `<&> é`) {
 		t.Fatalf("the export does not verify: %v %+v", err, report)
 	}
@@ -119,19 +116,11 @@ func TestDeliveries(t *testing.T) {
 			Tenant: "acme",
 			Type:   "mark",
 		}.Seal(strings.NewReader(strings.Repeat("salt", 100)))
-		tx.Append(record, approval.Delivery{
-			Target:  "webhook:ops",
-			Event:   "mark",
-			Subject: "x",
-			Payload: `{"a":1}`,
-		})
+		tx.Append(record, approval.Delivery{Target: "webhook:ops", Event: "mark", Subject: "x", Payload: `{"a":1}`})
 		return err
 	})
 	must(t, err)
-	if a := h.do("GET", "/v1/deliveries?state=waiting", admin, "").must(200); !strings.Contains(
-		a.text,
-		"webhook:ops",
-	) {
+	if a := h.do("GET", "/v1/deliveries?state=waiting", admin, "").must(200); !strings.Contains(a.text, "webhook:ops") {
 		t.Errorf("got %s", a.text)
 	}
 
@@ -279,12 +268,7 @@ func TestTheRestOfTheClient(t *testing.T) {
 	if err != nil || d.Outcome.String() != "ask" {
 		t.Errorf("got %+v, %v", d, err)
 	}
-	o, err := c.Open(
-		ctx,
-		"desk",
-		[]byte(`{"kind":"tool","tool":"trade","args":{"amount":8}}`),
-		client.OpenOptions{},
-	)
+	o, err := c.Open(ctx, "desk", []byte(`{"kind":"tool","tool":"trade","args":{"amount":8}}`), client.OpenOptions{})
 	must(t, err)
 	o2, err := c.Open(
 		ctx,
@@ -305,9 +289,7 @@ func TestTheRestOfTheClient(t *testing.T) {
 	if err != nil || voted.Grant == nil {
 		t.Fatalf("got %+v, %v", voted, err)
 	}
-	if _, err := c.ConsumeBinding(ctx, o2.Request.ID, "sha256:0", ""); client.Code(
-		err,
-	) != openapi.CodeBindingMismatch {
+	if _, err := c.ConsumeBinding(ctx, o2.Request.ID, "sha256:0", ""); client.Code(err) != openapi.CodeBindingMismatch {
 		t.Errorf("got %v", err)
 	}
 	if grants, err := mara.Grants(ctx, false); err != nil || len(grants) != 1 {
@@ -337,11 +319,7 @@ func TestTheRestOfTheClient(t *testing.T) {
 	if s, err := mara.Stats(ctx, time.Now().Add(-time.Hour)); err != nil || len(s.Approvers) != 3 {
 		t.Errorf("got %+v, %v", s, err)
 	}
-	wanted := openapi.TokenBody{
-		Name:      "x",
-		Scopes:    []openapi.Scope{"read"},
-		ExpiresIn: "1h",
-	}
+	wanted := openapi.TokenBody{Name: "x", Scopes: []openapi.Scope{"read"}, ExpiresIn: "1h"}
 	_, err = root.CreateToken(ctx, wanted)
 	h.approveAct(err)
 	made, err := root.CreateToken(ctx, wanted)

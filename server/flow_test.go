@@ -43,13 +43,11 @@ func TestTheWayOfACall(t *testing.T) {
 		"/v1/agents/desk/requests",
 		rt,
 		`{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`,
-	).must(200); again.request("request").ID != r.ID ||
-		again.get("shared") != true {
+	).must(200); again.request("request").ID != r.ID || again.get("shared") != true {
 		t.Errorf("an identical call is not shared: %s", again.text)
 	}
 
-	if p := h.consume(rt, r, "k"); p.status != 409 || p.str("code") != "pending" ||
-		p.str("next_action") != "retry" ||
+	if p := h.consume(rt, r, "k"); p.status != 409 || p.str("code") != "pending" || p.str("next_action") != "retry" ||
 		p.str("outcome") != "deny" ||
 		p.header.Get("Retry-After") != "5" ||
 		p.str("request") != r.ID {
@@ -106,8 +104,7 @@ func TestRuntimesShareARequest(t *testing.T) {
 	for _, a := range []*answer{h.look(stranger, r), h.consume(stranger, r, "k")} {
 		a.must(404)
 	}
-	if got := h.consume(second, r, "k").must(200).request(); got.State != approval.Consumed ||
-		got.Permit.By != "rt2" {
+	if got := h.consume(second, r, "k").must(200).request(); got.State != approval.Consumed || got.Permit.By != "rt2" {
 		t.Errorf("got %+v", got.Permit)
 	}
 	if a := h.consume(first, r, "k"); a.status != 409 || a.str("code") != "consumed" {
@@ -176,8 +173,7 @@ func TestAnEditTakesAnObjectOfArguments(t *testing.T) {
 			body,
 			"If-Match",
 			version(r),
-		); a.status != 422 ||
-			!strings.Contains(a.text, "arguments: expected an object") {
+		); a.status != 422 || !strings.Contains(a.text, "arguments: expected an object") {
 			t.Errorf("%s: %d %s", arguments, a.status, a.text)
 		}
 	}
@@ -293,8 +289,7 @@ func TestVotesNeedWhatWasSeen(t *testing.T) {
 		}
 	}
 
-	if now := h.look(mara, r).request(); now.State != approval.Pending ||
-		len(now.Votes) != 0 {
+	if now := h.look(mara, r).request(); now.State != approval.Pending || len(now.Votes) != 0 {
 		t.Errorf("something counted: %+v", now)
 	}
 	if a := h.do(
@@ -461,8 +456,7 @@ func TestRulesThatChangeVoidAnApproval(t *testing.T) {
 	r := h.ask(rt, `{"amount":1}`)
 	h.vote(h.voter("mara"), r, "approve").must(200)
 	h.rewrite("agents/desk.agf.yaml", `version: "1.0.0"`, `version: "1.0.1"`)
-	if a := h.consume(rt, r, "k"); a.status != 409 || a.str("code") != "stale" ||
-		a.str("next_action") != "request" ||
+	if a := h.consume(rt, r, "k"); a.status != 409 || a.str("code") != "stale" || a.str("next_action") != "request" ||
 		a.str("state") != "expired" {
 		t.Errorf("got %s", a.text)
 	}
@@ -485,8 +479,7 @@ func TestEndings(t *testing.T) {
 		"/v1/agents/desk/requests",
 		rt,
 		`{"call":{"kind":"tool","tool":"trade","args":{"amount":1}}}`,
-	).must(200); a.str("denied") != "cooling_down" ||
-		a.str("request", "id") != denied.ID {
+	).must(200); a.str("denied") != "cooling_down" || a.str("request", "id") != denied.ID {
 		t.Errorf("got %s", a.text)
 	}
 
@@ -511,8 +504,7 @@ func TestEndings(t *testing.T) {
 		`{"call":{"kind":"tool","tool":"trade","args":{"amount":4}},"replaces":"`+old.ID+`"}`,
 	).
 		must(201)
-	if a := h.look(rt, old).must(200); a.str("state") != "cancelled" ||
-		a.str("cause") != "superseded" {
+	if a := h.look(rt, old).must(200); a.str("state") != "cancelled" || a.str("cause") != "superseded" {
 		t.Errorf("got %s", a.text)
 	}
 
@@ -522,8 +514,7 @@ func TestEndings(t *testing.T) {
 	testwait.Until(t, "the deadline acts by itself", func() bool {
 		return h.look(rt, late).str("state") == "expired"
 	})
-	if a := h.vote(mara, late, "approve").must(200); a.str("outcome") != "late" &&
-		a.str("outcome") != "conflicting" {
+	if a := h.vote(mara, late, "approve").must(200); a.str("outcome") != "late" && a.str("outcome") != "conflicting" {
 		t.Errorf("got %s", a.text)
 	}
 	if a := h.consume(rt, late, "k"); a.str("code") != "not_approved" || a.str("state") != "expired" {
@@ -647,8 +638,7 @@ func TestListsAndFigures(t *testing.T) {
 		"/v1/requests?limit=1&cursor="+page.str("next"),
 		mara,
 		"",
-	).must(200); next.text == page.text ||
-		next.get("total") != 2.0 {
+	).must(200); next.text == page.text || next.get("total") != 2.0 {
 		t.Errorf("got %s", next.text)
 	}
 

@@ -232,11 +232,7 @@ func (h *harness) runtime() string {
 }
 
 func (h *harness) voter(person string) string {
-	return h.token(store.Token{
-		Name:   "cli-" + person,
-		Person: person,
-		Scopes: []string{"read", "vote"},
-	})
+	return h.token(store.Token{Name: "cli-" + person, Person: person, Scopes: []string{"read", "vote"}})
 }
 
 // admins is the group of administrators of every tenant.

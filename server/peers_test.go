@@ -71,9 +71,7 @@ func TestTheDocumentIsAsStrictAsTheServerAboutBodies(t *testing.T) {
 	call := h.ask(runtime, `{"amount":20000}`)
 	tool := func(more string) string { return `{"kind":"tool","tool":"trade"` + more + `}` }
 	question := func(more string) string {
-		return `{"call":` + tool(
-			"",
-		) + `,"question":{"asker":"a","prompt":"","choices":["x"],"default":0}` + more + `}`
+		return `{"call":` + tool("") + `,"question":{"asker":"a","prompt":"","choices":["x"],"default":0}` + more + `}`
 	}
 	vote := func(more string) string {
 		return `{"verdict":"deny","binding":"000000000000"` + more + `}`
@@ -320,12 +318,7 @@ func TestTheDocumentIsAsStrictAsTheServerAboutParameters(t *testing.T) {
 	} {
 		for _, text := range c.texts {
 			a := h.do("GET", c.path+"?"+url.Values{c.name: {text}}.Encode(), c.token, "")
-			alike(
-				t,
-				c.operation+" "+c.name+"="+text,
-				refusesText(t, parameterSchema(t, c.operation, c.name), text),
-				a,
-			)
+			alike(t, c.operation+" "+c.name+"="+text, refusesText(t, parameterSchema(t, c.operation, c.name), text), a)
 		}
 	}
 
@@ -400,8 +393,7 @@ func TestRefusesCombinationsAsInvalid(t *testing.T) {
 		"/v1/agents/desk/decide",
 		both,
 		`{"kind":"tool","tool":"trade","session":"a\nb"}`,
-	); a.status != 422 ||
-		a.str("field") != "call.session" {
+	); a.status != 422 || a.str("field") != "call.session" {
 		t.Errorf("%d %s", a.status, a.text)
 	}
 }

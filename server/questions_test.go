@@ -46,8 +46,7 @@ func TestTheWayOfAQuestion(t *testing.T) {
 		r.Question.Choices[1] != "" {
 		t.Errorf("got %s", opened.text)
 	}
-	if again := h.put(rt, "k", motd).must(200); again.request("request").ID != r.ID ||
-		again.get("shared") != true {
+	if again := h.put(rt, "k", motd).must(200); again.request("request").ID != r.ID || again.get("shared") != true {
 		t.Errorf("got %s", again.text)
 	}
 	h.put(rt, "k", strings.Replace(motd, `"default":2`, `"default":0`, 1)).must(422)
@@ -60,8 +59,7 @@ func TestTheWayOfAQuestion(t *testing.T) {
 	if voted.str("outcome") != "answered" || voted.get("request", "chosen") != 0.0 {
 		t.Errorf("got %s", voted.text)
 	}
-	if got := h.look(rt, r).must(200).request(); *got.Chosen != 0 ||
-		*got.Votes[0].Chosen != 0 ||
+	if got := h.look(rt, r).must(200).request(); *got.Chosen != 0 || *got.Votes[0].Chosen != 0 ||
 		got.Cause != approval.ByChoice {
 		t.Errorf("got %+v", got)
 	}
@@ -131,16 +129,8 @@ func TestQuestionsThatTheServerRefuses(t *testing.T) {
 			"question.default",
 			"bad_request",
 		},
-		"beyond": {
-			question(`{"asker":"a","prompt":"","choices":["x"],"default":1}`),
-			"question.default",
-			"invalid",
-		},
-		"no choices": {
-			question(`{"asker":"a","prompt":"","choices":[],"default":0}`),
-			"question.choices",
-			"invalid",
-		},
+		"beyond":     {question(`{"asker":"a","prompt":"","choices":["x"],"default":1}`), "question.default", "invalid"},
+		"no choices": {question(`{"asker":"a","prompt":"","choices":[],"default":0}`), "question.choices", "invalid"},
 		"odd choices": {
 			question(`{"asker":"a","prompt":"","choices":["x",1],"default":0}`),
 			"question.choices",
@@ -151,11 +141,7 @@ func TestQuestionsThatTheServerRefuses(t *testing.T) {
 			"question.Default",
 			"bad_request",
 		},
-		"nobody asks": {
-			question(`{"asker":"","prompt":"","choices":["x"],"default":0}`),
-			"question.asker",
-			"invalid",
-		},
+		"nobody asks": {question(`{"asker":"","prompt":"","choices":["x"],"default":0}`), "question.asker", "invalid"},
 		"an empty group": {
 			question(`{"asker":"a","prompt":"","choices":["x"],"default":0,"groups":[""]}`),
 			"question.groups",
@@ -235,8 +221,7 @@ func TestWrongAnswersToQuestions(t *testing.T) {
 	if a := h.consume(rt, r, "run").must(409); a.str("code") != "question" || a.str("outcome") != "deny" {
 		t.Errorf("got %s", a.text)
 	}
-	if got := h.look(rt, r).must(200).request(); got.State != approval.Pending ||
-		len(got.Votes) != 0 {
+	if got := h.look(rt, r).must(200).request(); got.State != approval.Pending || len(got.Votes) != 0 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -285,8 +270,7 @@ func TestFrozenAnswersAreHeldBack(t *testing.T) {
 		t.Errorf("people see %+v", got)
 	}
 	h.administer("/v1/freezes/lift", admin, `{"agent":"desk"}`).must(200)
-	if got := h.look(rt, r).must(200).request(); *got.Chosen != 2 ||
-		got.Cause != approval.ByDismissal {
+	if got := h.look(rt, r).must(200).request(); *got.Chosen != 2 || got.Cause != approval.ByDismissal {
 		t.Errorf("got %+v", got)
 	}
 	h.do("GET", "/v1/requests/"+r.ID+"/history", rt, "").must(200)
@@ -298,12 +282,7 @@ func TestClientAsks(t *testing.T) {
 	rt := h.client(h.runtime())
 	mara := h.client(h.voter("mara"))
 	call := []byte(`{"kind":"tool","tool":"quote","args":{ "n": 1.0 },"principal":"mara"}`)
-	q := approval.Question{
-		Asker:   "files",
-		Prompt:  "Write <&> é?",
-		Choices: []string{"", "Yes", "Yes"},
-		Default: 1,
-	}
+	q := approval.Question{Asker: "files", Prompt: "Write <&> é?", Choices: []string{"", "Yes", "Yes"}, Default: 1}
 	opened, err := rt.Ask(ctx, "desk", call, q, client.AskOptions{Within: time.Minute})
 	if err != nil || string(opened.Request.Current().Call.Args) != `{ "n": 1.0 }` ||
 		opened.Request.Within != time.Minute ||
@@ -335,8 +314,7 @@ func TestClientAsks(t *testing.T) {
 	if _, err := rt.Cancel(ctx, r.ID, "over"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := rt.Answer(ctx, r.ID); !errors.Is(err, approval.ErrNotApproved) ||
-		got.State != approval.Cancelled {
+	if got, err := rt.Answer(ctx, r.ID); !errors.Is(err, approval.ErrNotApproved) || got.State != approval.Cancelled {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if _, err := rt.Answer(ctx, "qst_0"); client.Code(err) != openapi.CodeNotFound {
@@ -370,8 +348,7 @@ func TestEventsOfQuestions(t *testing.T) {
 	for _, e := range all.Entries {
 		leaves = append(leaves, string(e.Leaf))
 	}
-	if text := strings.Join(leaves, "\n"); strings.Contains(text, "motd") ||
-		!strings.Contains(text, `"choices":3`) ||
+	if text := strings.Join(leaves, "\n"); strings.Contains(text, "motd") || !strings.Contains(text, `"choices":3`) ||
 		!strings.Contains(text, `"chosen":1`) ||
 		!strings.Contains(text, "request_answered") {
 		t.Errorf("got %s", text)

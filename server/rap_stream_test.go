@@ -130,8 +130,7 @@ func TestRAPStream(t *testing.T) {
 		t.Errorf("%v: %q", resp.Header, got)
 	}
 
-	if a := h.do("HEAD", streamOf, token, ""); a.status != 200 ||
-		a.header.Get("Content-Type") != "text/event-stream" {
+	if a := h.do("HEAD", streamOf, token, ""); a.status != 200 || a.header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("HEAD: %d %v", a.status, a.header)
 	}
 }
@@ -186,8 +185,7 @@ func TestRAPStreamsAreBounded(t *testing.T) {
 	h.do("GET", streamOf, token, "").
 		tooMany("this token has 100 event streams open")
 	resp := h.follow(t.Context(), other, "")
-	if got := linesOf(resp).next(3); resp.StatusCode != 200 ||
-		got[2] != "event: call" {
+	if got := linesOf(resp).next(3); resp.StatusCode != 200 || got[2] != "event: call" {
 		t.Errorf("another caller: %d %q", resp.StatusCode, got)
 	}
 	h.do("GET", rapOf+"calls?thread=s&id=c1", token, "").
@@ -200,13 +198,7 @@ func TestRAPStreamSaysWhyItEnds(t *testing.T) {
 	tools := newToolServer(t)
 	shares := quota.New(quota.Default(1<<30, 2))
 	h := withTools(t, tools, func(c *server.Config) { c.Shares = shares })
-	token := h.token(
-		store.Token{
-			Name:    "rt",
-			Scopes:  []string{"request"},
-			Expires: h.clock.Now().Add(time.Minute),
-		},
-	)
+	token := h.token(store.Token{Name: "rt", Scopes: []string{"request"}, Expires: h.clock.Now().Add(time.Minute)})
 	h.begins(tools, token, "c1", 0, true)
 	last := func(l callLines) string {
 		got := l.next(100)

@@ -172,11 +172,7 @@ func TestRAPCalls(t *testing.T) {
 		`"text":"42"`,
 		`"subscription":true`,
 	)
-	tools.says(
-		t,
-		0,
-		`{"type":"subscription_event","group_id":"GROUP","tool_call_id":"ID","text":"43","final":true}`,
-	)
+	tools.says(t, 0, `{"type":"subscription_event","group_id":"GROUP","tool_call_id":"ID","text":"43","final":true}`)
 	want(h.do("GET", rapOf+"events?thread=s", token, ""), 200, `"text":"43"`, `"final":true`)
 	want(h.do("GET", rapOf+"events?thread=s&from=1", token, ""), 200, `"events":[]`)
 	want(h.do("GET", rapOf+"views?thread=s", token, ""), 200, `"chart":{"points":[1,2]}`)

@@ -128,11 +128,7 @@ func TestAgentsTellTheFilesInForce(t *testing.T) {
 	if !strings.Contains(all.text, "sha256:1 of acme") || !strings.Contains(all.text, "other.agf.yaml:1:1: broken") {
 		t.Errorf("a reader is told %s", all.text)
 	}
-	bound := h.token(store.Token{
-		Name:   "desk",
-		Scopes: []string{"request"},
-		Agents: []string{"desk"},
-	})
+	bound := h.token(store.Token{Name: "desk", Scopes: []string{"request"}, Agents: []string{"desk"}})
 	some := h.do("GET", "/v1/agents", bound, "").must(200)
 	if !strings.Contains(some.text, "sha256:1 of acme") || strings.Contains(some.text, "broken") {
 		t.Errorf("a token of one agent is told %s", some.text)

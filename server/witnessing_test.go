@@ -117,11 +117,7 @@ func TestAWitnessAnswersWithWhatItKeeps(t *testing.T) {
 		}
 	}
 
-	elsewhere := h.token(store.Token{
-		Name:   "elsewhere",
-		Tenant: "lab",
-		Scopes: []string{"witness"},
-	})
+	elsewhere := h.token(store.Token{Name: "elsewhere", Tenant: "lab", Scopes: []string{"witness"}})
 	h.do("GET", newest, elsewhere, "").must(404)
 	h.do("GET", newest, h.voter("mara"), "").must(200)
 	h.do("GET", newest, h.runtime(), "").must(403)

@@ -133,8 +133,7 @@ func TestOmitted(t *testing.T) {
 	want := `Agent "trader" asks to call tool "pay" with arguments {"amount":1}`
 	empty, _ := Parse(" \n")
 	for name, tmpl := range map[string]*Template{"empty": empty, "nil": nil} {
-		if m := tmpl.Render(LocalTool, f); !tmpl.Omitted() || m.Text != want || m.Missing != nil ||
-			tmpl.Refs() != nil {
+		if m := tmpl.Render(LocalTool, f); !tmpl.Omitted() || m.Text != want || m.Missing != nil || tmpl.Refs() != nil {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -351,14 +350,7 @@ func BenchmarkEscapeHostile(b *testing.B) {
 }
 
 func TestValueLimit(t *testing.T) {
-	for uses, want := range map[int]int{
-		0:    2000,
-		1:    2000,
-		16:   2000,
-		32:   1000,
-		160:  200,
-		5000: 200,
-	} {
+	for uses, want := range map[int]int{0: 2000, 1: 2000, 16: 2000, 32: 1000, 160: 200, 5000: 200} {
 		if got := valueLimit(uses); got != want {
 			t.Errorf("%d uses: %d, want %d", uses, got, want)
 		}

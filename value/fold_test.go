@@ -44,13 +44,8 @@ func TestKeysThatFoldAlikeAreRefused(t *testing.T) {
 		_, parseErr := Parse([]byte(tt.src), Limits{FoldKeys: true})
 		scanErr := anything.Scan([]byte(tt.src), Limits{FoldKeys: true}, &Scratch{})
 		fillErr := anything.Fill(json.RawMessage(tt.src), Limits{FoldKeys: true}, &Scratch{})
-		for who, err := range map[string]error{
-			"Parse": parseErr,
-			"Scan":  scanErr,
-			"Fill":  fillErr,
-		} {
-			if got, ok := err.(*Error); !ok || got.Code != FoldedKey ||
-				tt.message != "" && got.Error() != tt.message {
+		for who, err := range map[string]error{"Parse": parseErr, "Scan": scanErr, "Fill": fillErr} {
+			if got, ok := err.(*Error); !ok || got.Code != FoldedKey || tt.message != "" && got.Error() != tt.message {
 				t.Errorf("%s of %s: %v", who, tt.src, err)
 			}
 		}

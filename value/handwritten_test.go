@@ -333,12 +333,7 @@ func BenchmarkFill(b *testing.B) {
 	sb.Add("amount")
 	sb.Add("currency")
 	s, sc := sb.Build(), &Scratch{}
-	doc := map[string]any{
-		"amount":   18250.0,
-		"currency": "USD",
-		"account":  "ACC-8812",
-		"urgent":   true,
-	}
+	doc := map[string]any{"amount": 18250.0, "currency": "USD", "account": "ACC-8812", "urgent": true}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := s.Fill(doc, Limits{FoldKeys: true}, sc); err != nil {

@@ -95,8 +95,7 @@ func FuzzCanonicalText(f *testing.F) {
 func TestCanonicalTextKeepsToItsLimits(t *testing.T) {
 	var bad *Error
 	_, err := AppendCanonicalText(nil, []byte("[1,2,3]"), Limits{MaxValues: 3})
-	if !errors.As(err, &bad) || bad.Code != TooLarge ||
-		!strings.Contains(err.Error(), "4 values, at most 3 are read") {
+	if !errors.As(err, &bad) || bad.Code != TooLarge || !strings.Contains(err.Error(), "4 values, at most 3 are read") {
 		t.Errorf("got %v", err)
 	}
 	got, err := AppendCanonicalText(nil, []byte("[1,2,3]"), Limits{MaxValues: 4})
@@ -115,9 +114,7 @@ func wide(n int) []byte {
 }
 
 func nested(n int) []byte {
-	return []byte(
-		strings.Repeat(`{"b":1,"a":`, 100) + "[" + strings.Repeat("1,", n) + "1]" + strings.Repeat("}", 100),
-	)
+	return []byte(strings.Repeat(`{"b":1,"a":`, 100) + "[" + strings.Repeat("1,", n) + "1]" + strings.Repeat("}", 100))
 }
 
 func TestWritesCanonicalTextsInLinearTime(t *testing.T) {

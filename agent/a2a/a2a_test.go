@@ -27,9 +27,7 @@ func requests() map[string]content.InputRequest {
 		"input": &content.StructuredInputRequest{
 			RequestID: "r3",
 			Text:      "Where?",
-			Schema: json.RawMessage(
-				`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`,
-			),
+			Schema:    json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`),
 		},
 		"hosted": &content.ToolApprovalRequest{RequestID: "r4",
 			Call: &content.MCPCall{CallID: "call_4", Name: "search", ServerName: "docs",

@@ -20,11 +20,9 @@ const transferArgs = `{"to":"bob","amount":5,"rate":0.5,"tags":["a"],"options":{
 func requests() map[string]content.InputRequest {
 	return map[string]content.InputRequest{
 		"call": &content.ToolApprovalRequest{RequestID: "r1",
-			Call: &content.FunctionCall{CallID: "call_1", Name: "transfer",
-				Arguments: json.RawMessage(transferArgs)}},
-		"text": &content.TextApprovalRequest{RequestID: "r2", Text: "Do you agree?"},
-		"input": &content.StructuredInputRequest{RequestID: "r3", Text: "Where?",
-			Schema: json.RawMessage(citySchema)},
+			Call: &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: json.RawMessage(transferArgs)}},
+		"text":  &content.TextApprovalRequest{RequestID: "r2", Text: "Do you agree?"},
+		"input": &content.StructuredInputRequest{RequestID: "r3", Text: "Where?", Schema: json.RawMessage(citySchema)},
 		"hosted": &content.ToolApprovalRequest{RequestID: "r4",
 			Call: &content.MCPCall{CallID: "call_4", Name: "search", ServerName: "docs",
 				Arguments: json.RawMessage(`{"q":"x"}`)}},

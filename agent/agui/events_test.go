@@ -77,10 +77,8 @@ func asking() iter.Seq2[*agent.Update, error] {
 		says("m1", text("see.")),
 		says("m1", &content.FunctionCall{CallID: "call_0", Name: "look", Arguments: json.RawMessage(`{"at":"x"}`)}),
 		&agent.Update{
-			Role: content.ToolRole,
-			Contents: []content.Content{
-				&content.FunctionResult{CallID: "call_0", Result: json.RawMessage(`"found"`)},
-			},
+			Role:     content.ToolRole,
+			Contents: []content.Content{&content.FunctionResult{CallID: "call_0", Result: json.RawMessage(`"found"`)}},
 		},
 		says("m1", text("More.")),
 		says("", text(" And more.")),
@@ -90,8 +88,7 @@ func asking() iter.Seq2[*agent.Update, error] {
 
 func TestEvents(t *testing.T) {
 	checkGolden(t, "testdata/asking.jsonl", Run{ThreadID: "t1", RunID: "run-1"}.Events(asking()))
-	checkGolden(t, "testdata/asking-dotnet.jsonl",
-		Run{ThreadID: "t1", RunID: "run-1", DotNet: true}.Events(asking()))
+	checkGolden(t, "testdata/asking-dotnet.jsonl", Run{ThreadID: "t1", RunID: "run-1", DotNet: true}.Events(asking()))
 }
 
 // TestResumedRun checks that a call that was shown before is not shown again, but its result
@@ -186,11 +183,7 @@ func TestReaderStops(t *testing.T) {
 		if seen != stop {
 			t.Fatalf("stop %d: %d events", stop, seen)
 		}
-		want := map[int]int{
-			1: 0,
-			2: 1,
-			3: 1,
-		}[stop]
+		want := map[int]int{1: 0, 2: 1, 3: 1}[stop]
 		if stop > 3 {
 			want = 2
 		}

@@ -70,8 +70,7 @@ func TestTellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 		if answer.Edited != nil {
 			runs = answer.Edited.Arguments
 		}
-		if answer.Approved != c.approved || answer.Reason != c.reason ||
-			!content.SameArguments(runs, []byte(c.args)) {
+		if answer.Approved != c.approved || answer.Reason != c.reason || !content.SameArguments(runs, []byte(c.args)) {
 			t.Errorf("%s: approved %v, reason %q, arguments %s", c.payload, answer.Approved, answer.Reason, runs)
 		}
 	}

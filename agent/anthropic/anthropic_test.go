@@ -140,9 +140,7 @@ func TestEnvironmentIsReadUnlessIgnored(t *testing.T) {
 }
 
 func TestParallelTools(t *testing.T) {
-	schema := json.RawMessage(
-		`{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}`,
-	)
+	schema := json.RawMessage(`{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}`)
 	weather := agent.NewFunction("weather", "Tells the weather.", schema, nil)
 	now := agent.NewFunction("now", "", nil, nil)
 	opt := &agent.Options{Tools: []agent.Tool{agent.RequireApproval(weather), now}}

@@ -16,9 +16,7 @@ func ExampleNew() {
 		anthropic.WithAPIKey("sk-ant-…"),
 		anthropic.WithModel("claude-sonnet-4-5"),
 		anthropic.WithMaxTokens(8192),
-		anthropic.WithParameters(
-			map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": 2048}},
-		),
+		anthropic.WithParameters(map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": 2048}}),
 	)
 	loop := agent.NewFunctionInvoking(model, agent.LoopConfig{})
 	r, err := loop.Respond(context.Background(), []*content.Message{content.UserText("Hello")}, nil)

@@ -53,11 +53,7 @@ func listedFields(c content.Content) map[string]any {
 	case *content.Reasoning:
 		return map[string]any{"type": "reasoning", "text": c.Text}
 	case *content.FunctionResult:
-		return map[string]any{
-			"type":    "function_result",
-			"call_id": c.CallID,
-			"result":  jsonOf(c.Result),
-		}
+		return map[string]any{"type": "function_result", "call_id": c.CallID, "result": jsonOf(c.Result)}
 	case *content.MCPResult:
 		return map[string]any{
 			"type":    "mcp_server_tool_result",

@@ -43,11 +43,7 @@ func constructed(payload json.RawMessage) ([]json.RawMessage, error) {
 	}
 	var out []json.RawMessage
 	for _, kind := range []string{"toolApprovalRequest", "toolApprovalResponse"} {
-		fields := map[string]any{
-			"$type":     kind,
-			"requestId": args.RequestID,
-			"approved":  true,
-		}
+		fields := map[string]any{"$type": kind, "requestId": args.RequestID, "approved": true}
 		if kind == "toolApprovalRequest" {
 			delete(fields, "approved")
 		}

@@ -65,12 +65,7 @@ func newLayerRun(c *conformanceCase, build layerOf, streaming bool) (*layerRun, 
 	return r, nil
 }
 
-func compatClient(
-	c *conformanceCase,
-	inner agent.ChatClient,
-	tools []agent.Tool,
-	log *slog.Logger,
-) agent.ChatClient {
+func compatClient(c *conformanceCase, inner agent.ChatClient, tools []agent.Tool, log *slog.Logger) agent.ChatClient {
 	switch c.Component {
 	case "approval_response_binding":
 		return compat.NewBinding(inner, compat.BindingConfig{Rules: rulesOf(c), Log: log})
@@ -92,12 +87,7 @@ func rulesOf(c *conformanceCase) compat.BindingRules {
 	return compat.Rules114
 }
 
-func defaultClient(
-	c *conformanceCase,
-	inner agent.ChatClient,
-	tools []agent.Tool,
-	log *slog.Logger,
-) agent.ChatClient {
+func defaultClient(c *conformanceCase, inner agent.ChatClient, tools []agent.Tool, log *slog.Logger) agent.ChatClient {
 	switch c.Component {
 	case "approval_response_binding":
 		return layer.NewBinding(inner, layer.BindingConfig{Tools: tools, Log: log})

@@ -435,8 +435,7 @@ func piecesOf(in []*content.Message) []*agent.Update {
 func whole(in []*content.Message) []*agent.Update {
 	var out []*agent.Update
 	for _, m := range in {
-		out = append(out,
-			&agent.Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents})
+		out = append(out, &agent.Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents})
 	}
 
 	return out

@@ -80,9 +80,7 @@ func both(
 		check(t, r, err)
 	})
 	t.Run("streamed", func(t *testing.T) {
-		r, err := agent.Collect(
-			compat.NewFunctionInvoking(&funcModel{run: run}, cfg).Stream(t.Context(), input(), opt),
-		)
+		r, err := agent.Collect(compat.NewFunctionInvoking(&funcModel{run: run}, cfg).Stream(t.Context(), input(), opt))
 		check(t, r, err)
 	})
 }
@@ -147,8 +145,7 @@ func TestCutAfterARequestKeepsTheRequest(t *testing.T) {
 	}}
 	loop := compat.NewFunctionInvoking(model, compat.Config{})
 	got, err := agent.Collect(
-		loop.Stream(t.Context(), hello(),
-			&agent.Options{Tools: []agent.Tool{agent.RequireApproval(counted(&ran))}}),
+		loop.Stream(t.Context(), hello(), &agent.Options{Tools: []agent.Tool{agent.RequireApproval(counted(&ran))}}),
 	)
 	if !errors.Is(err, cut) || ran != 0 || len(got.UserInputRequests()) != 1 {
 		t.Errorf("%v, ran %d, got %v", err, ran, listedMessages(got.Messages))
@@ -193,8 +190,7 @@ func TestLeavingAStream(t *testing.T) {
 		// The pieces are: rebuilt call, its result, text, call. The first function runs before
 		// the second piece, the model before the third.
 		if want, turns := min(stop-1, 1), (stop-1)/2; ran != want || model.n != turns {
-			t.Errorf("left after %d: ran %d, want %d; the model had %d turns, want %d", stop, ran, want, model.n,
-				turns)
+			t.Errorf("left after %d: ran %d, want %d; the model had %d turns, want %d", stop, ran, want, model.n, turns)
 		}
 	}
 }

@@ -171,8 +171,7 @@ func drawInput(t *rapid.T) []caseMessage {
 // drawTurn generates the messages of one turn.
 func drawTurn(t *rapid.T, n int) []caseMessage {
 	var served []caseContent
-	m := caseMessage{Role: "assistant", MessageID: fmt.Sprint("t-", n),
-		Contents: []caseContent{textContent("well")}}
+	m := caseMessage{Role: "assistant", MessageID: fmt.Sprint("t-", n), Contents: []caseContent{textContent("well")}}
 	for k := range rapid.IntRange(0, 3).Draw(t, "calls") {
 		call := drawCall(t, fmt.Sprint("t", n, k))
 		if rapid.IntRange(0, 4).Draw(t, "served") == 0 {

@@ -58,8 +58,7 @@ func TestEdit(t *testing.T) {
 	}
 
 	_, err = (&content.ToolApprovalRequest{RequestID: "r", Call: listFiles()}).CreateEdit(raw(`{}`), "")
-	if bad := badError(t, err); bad.Code != content.BadKind ||
-		err.Error() != "only calls of functions can be edited" {
+	if bad := badError(t, err); bad.Code != content.BadKind || err.Error() != "only calls of functions can be edited" {
 		t.Error(err)
 	}
 }

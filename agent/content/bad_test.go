@@ -34,8 +34,7 @@ func TestBadMessages(t *testing.T) {
 			{"dotnet", `[{"role":"user","contents":5}]`, `messages[0].contents: expected an array, found a number`},
 			{"dotnet", `[{"role":"user","contents":["x"]}]`,
 				`messages[0].contents[0]: expected a content: an object, found a string`},
-			{"dotnet", `[{"role":"user","createdAt":5}]`,
-				`messages[0].createdAt: expected a string, found a number`},
+			{"dotnet", `[{"role":"user","createdAt":5}]`, `messages[0].createdAt: expected a string, found a number`},
 			{"dotnet", `[{"role":"user","additionalProperties":[]}]`,
 				`messages[0].additionalProperties: expected an object, found an array`},
 			{
@@ -57,8 +56,7 @@ func TestBadMessages(t *testing.T) {
 				`messages[0].role: the member stands twice under different names`},
 		},
 		content.BadKind: {
-			{"python", `[{"type":"text","role":"user"}]`,
-				`messages[0].type: expected a message, found something else`},
+			{"python", `[{"type":"text","role":"user"}]`, `messages[0].type: expected a message, found something else`},
 		},
 	} {
 		for _, c := range cases {
@@ -86,8 +84,7 @@ func TestBadContents(t *testing.T) {
 			{"dotnet", `{"$type":"text","$TYPE":"error"}`,
 				`$TYPE: some readers take this name for a known one, others don't`},
 			{"dotnet", `{"$type":"future","$Type":"text"}`, `$Type: the member stands twice in different letters`},
-			{"goframework", `{"Type":"future","type":"text"}`,
-				`type: the member stands twice in different letters`},
+			{"goframework", `{"Type":"future","type":"text"}`, `type: the member stands twice in different letters`},
 			{"dotnet", `{"$type":"data"}`, `uri: expected a string, found nothing`},
 			{"dotnet", `{"$type":"usage","details":[]}`, `details: expected an object, found an array`},
 			{"dotnet", `{"$type":"usage","details":{"inputTokenCount":1.5}}`,
@@ -244,10 +241,8 @@ func TestBadAppend(t *testing.T) {
 				`schema: expected a JSON Schema: an object, found a number`},
 			{"dotnet", &content.StructuredInputResponse{RequestID: "r"},
 				`structuredData: expected data, or declined: true, found nothing`},
-			{"dotnet", withProps(&content.Text{}, `[]`),
-				`additionalProperties: expected an object, found an array`},
-			{"dotnet", withExtra(&content.Text{}, "Text", `1`),
-				`Text: an unknown member has the name of a known one`},
+			{"dotnet", withProps(&content.Text{}, `[]`), `additionalProperties: expected an object, found an array`},
+			{"dotnet", withExtra(&content.Text{}, "Text", `1`), `Text: an unknown member has the name of a known one`},
 			{"python", withExtra(&content.Text{}, "type", `"error"`),
 				`type: an unknown member has the name of a known one`},
 			{"dotnet", &content.Unknown{Raw: raw(`5`)}, `expected a content: an object, found a number`},
@@ -267,8 +262,7 @@ func TestBadAppend(t *testing.T) {
 		},
 		content.BadKind: {
 			{"dotnet", &content.HostedCall{Kind: "toolCall"}, `a hosted call can stand in an approval only`},
-			{"dotnet", request(&content.HostedCall{Kind: "text"}),
-				`toolCall.$type: an unknown kind of hosted call`},
+			{"dotnet", request(&content.HostedCall{Kind: "text"}), `toolCall.$type: an unknown kind of hosted call`},
 			{
 				"python",
 				request(withProps(transfer(), `{"server_label":"s"}`).(content.ToolCall)),

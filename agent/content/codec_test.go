@@ -208,8 +208,7 @@ func TestUnknownIsKeptByteForByte(t *testing.T) {
 			`{"$Type":"futureThing"}`,
 			`{"type":"text","text":"of another shape"}`,
 		},
-		"python": {`{ "type":"oauth_consent_request" , "x":[1, 2]}`, `{"$type":"text","text":"x"}`,
-			`{"Type":"text"}`},
+		"python": {`{ "type":"oauth_consent_request" , "x":[1, 2]}`, `{"$type":"text","text":"x"}`, `{"Type":"text"}`},
 		"goframework": {`{ "Type":"futureContent", "Value" : 42}`, `{"$type":"text","text":"x"}`,
 			`{"Provider":"github","Payload":{"value":42}}`},
 	} {
@@ -297,8 +296,7 @@ func TestDepth(t *testing.T) {
 	if _, err := content.DotNet().DecodeMessages(out); err != nil {
 		t.Error(err)
 	}
-	if _, err := content.DotNet().DecodeContent(nested(125)); err == nil ||
-		badError(t, err).Code != content.BadJSON {
+	if _, err := content.DotNet().DecodeContent(nested(125)); err == nil || badError(t, err).Code != content.BadJSON {
 		t.Error(err)
 	}
 	c.(*content.FunctionResult).Result = raw(strings.Repeat("[", 125) + strings.Repeat("]", 125))

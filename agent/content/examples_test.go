@@ -27,8 +27,7 @@ func transfer() *content.FunctionCall {
 }
 
 func listFiles() *content.MCPCall {
-	return &content.MCPCall{CallID: "call_2", Name: "list_files", ServerName: "drive",
-		Arguments: raw(`{"path":"/"}`)}
+	return &content.MCPCall{CallID: "call_2", Name: "list_files", ServerName: "drive", Arguments: raw(`{"path":"/"}`)}
 }
 
 func note() content.Note {
@@ -63,8 +62,7 @@ func examples() []example {
 		{"text_empty", &content.Text{}},
 		{
 			"text_extra",
-			withExtra(withProps(&content.Text{Text: "x"}, `{ "b" : 1.50, "a":[ ] }`), "annotations",
-				`[ {"k": 1e2} ]`),
+			withExtra(withProps(&content.Text{Text: "x"}, `{ "b" : 1.50, "a":[ ] }`), "annotations", `[ {"k": 1e2} ]`),
 		},
 		{"reasoning", &content.Reasoning{Text: "think", Protected: "c2VhbGVk"}},
 		{"data", &content.Data{URI: "data:image/png;base64,iVBORw0=", MediaType: "image/png", Name: "dot.png"}},
@@ -107,8 +105,7 @@ func examples() []example {
 			&content.ToolApprovalResponse{RequestID: "ficc_call_1", Approved: true, Call: transfer()}},
 		{"approval_rejected", &content.ToolApprovalResponse{RequestID: "ficc_call_1", Call: transfer(),
 			Reason: "over the limit"}},
-		{"approval_mcp",
-			&content.ToolApprovalResponse{RequestID: "ficc_call_2", Approved: true, Call: listFiles()}},
+		{"approval_mcp", &content.ToolApprovalResponse{RequestID: "ficc_call_2", Approved: true, Call: listFiles()}},
 		{"approval_edit", &content.ToolApprovalResponse{RequestID: "ficc_call_1", Approved: true,
 			Call: transfer(), Edited: edited, Reason: "four will do"}},
 		{"approval_always_tool", &content.ToolApprovalResponse{RequestID: "ficc_call_1", Approved: true,

@@ -138,8 +138,7 @@ func (g gen) one() content.Content {
 		return &content.MCPResult{CallID: g.id(),
 			Outputs: []content.Content{g.any(), &content.Unknown{Raw: raw(`{ "k":1 }`)}}}
 	case 9:
-		return &content.ToolApprovalRequest{RequestID: g.id(), Call: g.call(),
-			NoConfirmation: g.flag(), Note: g.note()}
+		return &content.ToolApprovalRequest{RequestID: g.id(), Call: g.call(), NoConfirmation: g.flag(), Note: g.note()}
 	case 10:
 		return g.response()
 	case 11:

@@ -337,8 +337,7 @@ func (w *worker) agent(store agent.ThreadStore) (agent.Agent, error) {
 	if w.Kind == "let" {
 		_, holder, err := w.ask()
 		s := story{{call("look", 1), call("look", 2)}, {call("look", 3)}}
-		return w.chat("clerk", s, agent.LoopConfig{Decider: careful{}, Holder: holder}, store,
-			w.acting("look")), err
+		return w.chat("clerk", s, agent.LoopConfig{Decider: careful{}, Holder: holder}, store, w.acting("look")), err
 	}
 
 	return nil, fmt.Errorf("no agent %q", w.Kind)

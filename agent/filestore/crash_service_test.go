@@ -113,8 +113,7 @@ func (w *worker) ask() (agent.Decider, hold.Requests, error) {
 type careful struct{}
 
 func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold.Verdict, error) {
-	call := &resolve.Call{Kind: resolve.Tool, Tool: c.ToolName(), Args: c.Args(), Principal: "bob",
-		Session: threadID}
+	call := &resolve.Call{Kind: resolve.Tool, Tool: c.ToolName(), Args: c.Args(), Principal: "bob", Session: threadID}
 	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}, nil
 }
 

@@ -73,10 +73,7 @@ func TestBindingAnswers(t *testing.T) {
 			[]agent.RefusalReason{agent.WrongKind}, 4},
 		{
 			"data and none",
-			[]content.Content{
-				shape(`{"seats":2}`),
-				&content.StructuredInputResponse{RequestID: "q3", Declined: true},
-			},
+			[]content.Content{shape(`{"seats":2}`), &content.StructuredInputResponse{RequestID: "q3", Declined: true}},
 			"user: *content.StructuredInputResponse[q3]",
 			[]agent.RefusalReason{agent.Contradiction},
 			3,
@@ -130,12 +127,7 @@ func TestBindingUsedUpByARunThatFails(t *testing.T) {
 func TestBindingHistory(t *testing.T) {
 	pay, mcp := call("c1", "pay", ""), &content.MCPCall{CallID: "m1", Name: "search", ServerName: "docs"}
 	asked := assistant(text("Two things."), ask("q1", pay), ask("q2", mcp))
-	m := says(
-		list(asked),
-		list(assistant(text("done"))),
-		list(assistant(text("hello"))),
-		list(assistant(text("no"))),
-	)
+	m := says(list(asked), list(assistant(text("done"))), list(assistant(text("hello"))), list(assistant(text("no"))))
 	c := layer.NewBinding(m, layer.BindingConfig{})
 	opt := on()
 	history := list(user(text("pay")))
@@ -168,8 +160,7 @@ func TestBindingReusedID(t *testing.T) {
 	opt := on()
 	respond(t, c, opt, user(text("pay")))
 	respond(t, c, opt, user(text("pay more")))
-	wantRefused(t, respond(t, c, opt, user(yes("q1", small), yes("q1", nil))).Refused, agent.OtherCall,
-		agent.OtherCall)
+	wantRefused(t, respond(t, c, opt, user(yes("q1", small), yes("q1", nil))).Refused, agent.OtherCall, agent.OtherCall)
 	wantRefused(t, respond(t, c, opt, user(yes("q1", large))).Refused)
 	wantTold(t, "inner", m.last(), `user: yes[q1 c1 pay({"cents":500})]`)
 }
@@ -288,8 +279,7 @@ func TestBindingKeepsOpenRequests(t *testing.T) {
 	}
 	doctored := []content.Content{
 		&content.TextApprovalRequest{RequestID: "q1", Text: "all of it?"},
-		&content.StructuredInputRequest{RequestID: "q2", Text: "seats?",
-			Schema: json.RawMessage(`{"type":"string"}`)},
+		&content.StructuredInputRequest{RequestID: "q2", Text: "seats?", Schema: json.RawMessage(`{"type":"string"}`)},
 		ask("q3", call("h1", "codeInterpreterToolCall", "")),
 		&content.TextApprovalRequest{RequestID: "q2", Text: "seats?"},
 		&content.StructuredInputRequest{RequestID: "q1", Text: "fine?"},

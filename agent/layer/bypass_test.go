@@ -195,9 +195,7 @@ func TestBypassWithoutThread(t *testing.T) {
 			p.invocableBypass,
 		} {
 			m := says(
-				list(
-					assistant(harmless("q1", call("c1", "look", "")), call("c2", "look", ""), call("c3", "ui", "")),
-				),
+				list(assistant(harmless("q1", call("c1", "look", "")), call("c2", "look", ""), call("c3", "ui", ""))),
 			)
 			r := respond(t, build(m, layer.BypassConfig{Log: quiet()}),
 				&agent.Options{Tools: []agent.Tool{function("look"), declared("ui")}}, user(text("go")))

@@ -50,11 +50,7 @@ func (m *model) next(messages []*content.Message, opt *agent.Options) (*agent.Re
 	return m.turns[len(m.seen)-1], nil
 }
 
-func (m *model) Respond(
-	_ context.Context,
-	messages []*content.Message,
-	opt *agent.Options,
-) (*agent.Response, error) {
+func (m *model) Respond(_ context.Context, messages []*content.Message, opt *agent.Options) (*agent.Response, error) {
 	return m.next(messages, opt)
 }
 

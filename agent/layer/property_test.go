@@ -182,8 +182,7 @@ func TestNothingForgedComesThrough(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				w := &world{t: t, keeps: strings.Contains(name, "one at a time"), bind: name == "binding",
-					acts: acts}
+				w := &world{t: t, keeps: strings.Contains(name, "one at a time"), bind: name == "binding", acts: acts}
 				w.open, w.asked = map[string][]*content.FunctionCall{}, map[string]*content.FunctionCall{}
 				w.talk(build(w))
 			})
@@ -225,9 +224,7 @@ func FuzzState(f *testing.F) {
 		),
 	)
 	f.Add(
-		[]byte(
-			`{"shown":{},"queue":[null],"answers":[{}],"waiting":[{}],"rules":[{"id":"r","tool":"pay","left":1}]}`,
-		),
+		[]byte(`{"shown":{},"queue":[null],"answers":[{}],"waiting":[{}],"rules":[{"id":"r","tool":"pay","left":1}]}`),
 	)
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -79,8 +79,7 @@ func TestStandingMints(t *testing.T) {
 			[]agent.Tool{agent.NewFunction("pay", "", json.RawMessage(`{`), nil)}, 0},
 		{"tool of the loop", layer.StandingConfig{Tools: []agent.Tool{function("pay")}},
 			always(yes("q1", five), content.AlwaysArguments), []agent.Tool{function("look")}, 1},
-		{"not a call", layer.StandingConfig{}, &content.TextApprovalResponse{RequestID: "q1", Approved: true}, nil,
-			0},
+		{"not a call", layer.StandingConfig{}, &content.TextApprovalResponse{RequestID: "q1", Approved: true}, nil, 0},
 	}
 	for _, row := range table {
 		d := newPayer(t, row.cfg, pays("1", `{"cents":5}`), done)
@@ -100,8 +99,7 @@ func TestStandingMints(t *testing.T) {
 			}
 		}
 		for _, r := range rules {
-			if r.Left != 100 || r.Expires.Sub(r.Created) != 8*time.Hour || r.Definition == "" ||
-				r.RequestID != "q1" {
+			if r.Left != 100 || r.Expires.Sub(r.Created) != 8*time.Hour || r.Definition == "" || r.RequestID != "q1" {
 				t.Errorf("%s: the rule is %+v", row.name, r)
 			}
 		}
@@ -120,32 +118,11 @@ func TestStandingRules(t *testing.T) {
 		shown  bool
 	}{
 		{"the same", layer.StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5}`, false},
-		{
-			"the same in another form",
-			layer.StandingConfig{},
-			content.AlwaysArguments,
-			nil,
-			`{ "cents" : 5.0 }`,
-			false,
-		},
-		{
-			"another number",
-			layer.StandingConfig{},
-			content.AlwaysArguments,
-			nil,
-			`{"cents":5.0000000000000001}`,
-			true,
-		},
+		{"the same in another form", layer.StandingConfig{}, content.AlwaysArguments, nil, `{ "cents" : 5.0 }`, false},
+		{"another number", layer.StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5.0000000000000001}`, true},
 		{"one more", layer.StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5,"to":"x"}`, true},
 		{"unreadable", layer.StandingConfig{AllowToolScope: true}, content.AlwaysTool, nil, `[5]`, true},
-		{
-			"any arguments",
-			layer.StandingConfig{AllowToolScope: true},
-			content.AlwaysTool,
-			nil,
-			`{"cents":500}`,
-			false,
-		},
+		{"any arguments", layer.StandingConfig{AllowToolScope: true}, content.AlwaysTool, nil, `{"cents":500}`, false},
 		{"just before its end", layer.StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *payer) {
 			d.now = d.now.Add(time.Hour - 1)
 		}, `{"cents":5}`, false},
@@ -236,8 +213,7 @@ func TestStandingIgnoresUnboundedRules(t *testing.T) {
 	five := call("c1", "pay", `{"cents":5}`)
 	m := says(done, pays("2", `{"cents":5}`))
 	opt := on(function("pay"))
-	respond(t, compat.NewStanding(m, compat.StandingConfig{}), opt,
-		user(always(yes("q1", five), content.AlwaysTool)))
+	respond(t, compat.NewStanding(m, compat.StandingConfig{}), opt, user(always(yes("q1", five), content.AlwaysTool)))
 	r := respond(t, layer.NewStanding(m, layer.StandingConfig{AllowToolScope: true, Log: quiet()}), opt,
 		user(text("on")))
 	if len(r.UserInputRequests()) != 1 {
@@ -266,13 +242,8 @@ func TestStandingPredicates(t *testing.T) {
 		}
 	}
 	cfg := layer.StandingConfig{
-		Agent: "clerk",
-		Predicates: []layer.Predicate{
-			says("", true),
-			{Name: "none"},
-			says("never", false),
-			says("small sums", true),
-		},
+		Agent:      "clerk",
+		Predicates: []layer.Predicate{says("", true), {Name: "none"}, says("never", false), says("small sums", true)},
 	}
 	d := newPayer(t, cfg, list(assistant(text("Paying."), ask("q1", call("c1", "pay", "")))), done)
 	d.opt.Fresh = 1

@@ -13,12 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func run(
-	c agent.ChatClient,
-	messages []*content.Message,
-	opt *agent.Options,
-	streaming bool,
-) (*agent.Response, error) {
+func run(c agent.ChatClient, messages []*content.Message, opt *agent.Options, streaming bool) (*agent.Response, error) {
 	if streaming {
 		return agent.Collect(c.Stream(context.Background(), messages, opt))
 	}
@@ -50,12 +45,7 @@ func clients(p profile, oneAtATime bool) map[string]func(agent.ChatClient) agent
 	}
 }
 
-var someTools = []agent.Tool{
-	function("peek"),
-	agent.RequireApproval(function("pay")),
-	function("look"),
-	declared("ui"),
-}
+var someTools = []agent.Tool{function("peek"), agent.RequireApproval(function("pay")), function("look"), declared("ui")}
 
 // drawTurn generates a response of an inner client. Its calls and requests have unique ids.
 func drawTurn(t *rapid.T, n *int, ids bool) []*content.Message {
@@ -222,8 +212,7 @@ func TestInnerErrorsPass(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
 		for name, build := range clients(p, false) {
 			for _, streaming := range []bool{false, true} {
-				if _, err := run(build(says()), list(user(text("go"))), on(),
-					streaming); !errors.Is(err, errNoTurn) {
+				if _, err := run(build(says()), list(user(text("go"))), on(), streaming); !errors.Is(err, errNoTurn) {
 					t.Errorf("%s: the error became %v", name, err)
 				}
 			}

@@ -39,8 +39,7 @@ func TestUnreadableChat(t *testing.T) {
 			`}]},"finish_reason":"stop"}]}`,
 		"two ids": `{"choices":[{"message":{"tool_calls":[{"index":0,"id":"a"},{"index":0,"id":"b"}]},` +
 			`"finish_reason":"stop"}]}`,
-		"usage": `{"usage":{"total_tokens":"1"},"choices":[{"message":{"content":"x"},` +
-			`"finish_reason":"stop"}]}`,
+		"usage": `{"usage":{"total_tokens":"1"},"choices":[{"message":{"content":"x"},` + `"finish_reason":"stop"}]}`,
 	} {
 		unread(t, name, &chatAnswer{}, src)
 	}

@@ -37,8 +37,7 @@ func ExampleNewResponses() {
 	fmt.Printf("may %s run with %s?\n", request.Call.ToolName(), request.Call.Args())
 
 	answer := content.NewMessage(content.User, request.CreateApproval(""))
-	rolled, err := model.Respond(ctx, []*content.Message{answer},
-		&agent.Options{ConversationID: asked.ConversationID})
+	rolled, err := model.Respond(ctx, []*content.Message{answer}, &agent.Options{ConversationID: asked.ConversationID})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -121,8 +121,7 @@ func TestChatText(t *testing.T) {
 			&content.Usage{Input: 1}, &content.Text{Text: "i"}),
 		content.UserText("Again"),
 	)
-	shows(t, r, "chatcmpl-1 gpt-4.1-2025-04-14 stop", "usage 19 10 29", "assistant chatcmpl-1",
-		`  text "Hi again."`)
+	shows(t, r, "chatcmpl-1 gpt-4.1-2025-04-14 stop", "usage 19 10 29", "assistant chatcmpl-1", `  text "Hi again."`)
 }
 
 func TestChatTools(t *testing.T) {
@@ -190,8 +189,7 @@ func TestChatParts(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	m := chatOn(t, "chat_failures.json",
-		Config{Model: "m", Request: []option.RequestOption{option.WithMaxRetries(0)}})
+	m := chatOn(t, "chat_failures.json", Config{Model: "m", Request: []option.RequestOption{option.WithMaxRetries(0)}})
 	cases := []struct {
 		stream bool
 		want   StatusError

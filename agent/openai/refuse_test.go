@@ -85,8 +85,7 @@ func bothRefuse() map[content.Code][]refused {
 		content.BadKind: {
 			{name: "call of a user", messages: says(content.User, call("a"))},
 			{name: "no content", messages: says(content.User, nil)},
-			{name: "image of an assistant",
-				messages: says(content.Assistant, &content.Data{URI: "data:image/png,x"})},
+			{name: "image of an assistant", messages: says(content.Assistant, &content.Data{URI: "data:image/png,x"})},
 			{name: "text of a tool", messages: says(content.ToolRole, &content.Text{Text: "x"})},
 			{
 				name:     "unknown of elsewhere",
@@ -97,8 +96,7 @@ func bothRefuse() map[content.Code][]refused {
 				messages: says(content.User,
 					&content.ToolApprovalResponse{RequestID: "r", Call: &content.HostedCall{}}),
 			},
-			{name: "answer about nothing",
-				messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r"})},
+			{name: "answer about nothing", messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r"})},
 		},
 		content.BadJSON: {{name: "no UTF-8", messages: says(content.User, &content.Text{Text: "a\xff"})},
 			{name: "extra twice", cfg: Config{Extra: json.RawMessage(`{"model":"other"}`)}, detail: "model"}},
@@ -125,9 +123,7 @@ func TestRefused(t *testing.T) {
 
 func TestChatRefused(t *testing.T) {
 	for code, all := range map[content.Code][]refused{
-		content.BadShape: {
-			{name: "conversation", opt: &agent.Options{ConversationID: "c"}, detail: "ConversationID"},
-		},
+		content.BadShape: {{name: "conversation", opt: &agent.Options{ConversationID: "c"}, detail: "ConversationID"}},
 		content.BadKind: {
 			{name: "hosted server", opt: &agent.Options{Tools: mcpTools()}, detail: "tools.dice"},
 			{name: "MCP call", messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"}),

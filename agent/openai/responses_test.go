@@ -46,8 +46,7 @@ func TestReasoningAndCallsGoBack(t *testing.T) {
 	m := responsesOn(t, "responses_reasoning.json", Config{Model: "gpt-5"})
 	question := content.UserText("Weather?")
 	r := ask(t, m, &agent.Options{Tools: []agent.Tool{
-		declared("weather", "Tells.",
-			`{"type":"object","properties":{"n":{"minimum":1.0}}}`), declared("now", "", ""),
+		declared("weather", "Tells.", `{"type":"object","properties":{"n":{"minimum":1.0}}}`), declared("now", "", ""),
 	}}, question)
 	shows(
 		t,
@@ -70,8 +69,7 @@ func TestUnknownGoesBackByteForByte(t *testing.T) {
 	raw := `{"type": "web_search_call",` + "\n" + ` "id":"ws_1", "n": 1.00, "s": "\u00fc\/"}`
 	items, err := inputItems(
 		[]*content.Message{
-			content.NewMessage(content.Assistant,
-				&content.Unknown{Kind: "web_search_call", Raw: json.RawMessage(raw)}),
+			content.NewMessage(content.Assistant, &content.Unknown{Kind: "web_search_call", Raw: json.RawMessage(raw)}),
 		},
 		false,
 		false,

@@ -22,9 +22,7 @@ import (
 // result.
 type seller struct{ call content.FunctionCall }
 
-func (s *seller) Respond(
-	_ context.Context, messages []*content.Message, _ *agent.Options,
-) (*agent.Response, error) {
+func (s *seller) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
 	last := messages[len(messages)-1]
 	next := content.NewMessage(content.Assistant)
 	if last.Role == content.User {
@@ -104,8 +102,7 @@ func newWorld(t *testing.T, approve bool) *world {
 	if approve {
 		f = agent.RequireApproval(f)
 	}
-	model := &seller{content.FunctionCall{CallID: "call_1", Name: "sell",
-		Arguments: json.RawMessage(`{"amount":5}`)}}
+	model := &seller{content.FunctionCall{CallID: "call_1", Name: "sell", Arguments: json.RawMessage(`{"amount":5}`)}}
 	w.agent = agent.NewChatAgent(agent.NewFunctionInvoking(model, agent.LoopConfig{}),
 		agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{f}})
 	w.serve(config(w.agent, w.store))

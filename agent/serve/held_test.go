@@ -30,8 +30,7 @@ func newHeldWorld(t *testing.T) (*world, *assenttest.Assent) {
 		Scopes: []string{"request"},
 		Agents: []string{"desk"},
 	}), "desk")
-	model := &seller{content.FunctionCall{CallID: "call_1", Name: "trade",
-		Arguments: json.RawMessage(`{"amount":5}`)}}
+	model := &seller{content.FunctionCall{CallID: "call_1", Name: "trade", Arguments: json.RawMessage(`{"amount":5}`)}}
 	loop := agent.NewFunctionInvoking(model, agent.LoopConfig{
 		Decider: agent.ByPlan(plan.Plan, agent.PlanOptions{Principal: "client-7", Session: "s-1"}),
 		Holder:  holder,

@@ -112,8 +112,7 @@ func TestDenials(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		denied := func(key string, v hold.Verdict, want string) {
 			t.Helper()
-			if got := d.open(key, v); got.State != hold.Denied || got.Ref != "" ||
-				!strings.Contains(got.Reason, want) {
+			if got := d.open(key, v); got.State != hold.Denied || got.Ref != "" || !strings.Contains(got.Reason, want) {
 				t.Errorf("got %+v, want %q", got, want)
 			}
 		}
@@ -170,8 +169,7 @@ func TestLetThrough(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("quote", `{"of":"ACME"}`)
 		got := d.open("thread 1 / call 2", v)
-		if got.State != hold.Approved || got.Ref == "" || got.By != "" || got.Where != "" ||
-			!got.Expires.IsZero() {
+		if got.State != hold.Approved || got.Ref == "" || got.By != "" || got.Where != "" || !got.Expires.IsZero() {
 			t.Fatalf("got %+v", got)
 		}
 		if again := d.open("thread 1 / call 2", v); again.Ref != got.Ref {
@@ -302,8 +300,7 @@ func TestWhatCantBePresented(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		marker := hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}}
 		_, err := d.Open(t.Context(), "k", marker)
-		if !errors.Is(err, hold.ErrNoCall) ||
-			!errors.Is(d.Claim(t.Context(), "apr_x", "k", marker), hold.ErrNoCall) {
+		if !errors.Is(err, hold.ErrNoCall) || !errors.Is(d.Claim(t.Context(), "apr_x", "k", marker), hold.ErrNoCall) {
 			t.Errorf("got %v", err)
 		}
 		_, err = d.Open(t.Context(), "", asks("trade", `{}`))
@@ -421,11 +418,7 @@ func TestWhere(t *testing.T) {
 		"":                          "",
 		"https://assent.example/in": "https://assent.example/in/requests/",
 	} {
-		people := hold.Service(h.Service, h.Store, hold.Place{
-			Tenant: "acme",
-			Agent:  "desk",
-			Inbox:  base,
-		})
+		people := hold.Service(h.Service, h.Store, hold.Place{Tenant: "acme", Agent: "desk", Inbox: base})
 		d := &desk{t, h, seat{Requests: people.As(approval.Asker{Token: "rt", Person: "ben"})}}
 		got := d.open("k"+url.QueryEscape(base), asks("trade", `{"amount":1}`))
 		if want != "" {

@@ -85,11 +85,7 @@ func TestLocalApproves(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		states := map[string]hold.State{
-			"a": hold.Approved,
-			"b": hold.Denied,
-			"c": "",
-		}
+		states := map[string]hold.State{"a": hold.Approved, "b": hold.Denied, "c": ""}
 		l := hold.NewLocal(nil, func(_ context.Context, v hold.Verdict) hold.Held {
 			return hold.Held{State: states[v.Binding], Arguments: []byte(`{"other":1}`)}
 		})
@@ -101,12 +97,7 @@ func TestLocalApproves(t *testing.T) {
 		}
 
 		synctest.Wait()
-		for binding, may := range map[string]bool{
-			"a": true,
-			"b": false,
-			"c": false,
-			"d": false,
-		} {
+		for binding, may := range map[string]bool{"a": true, "b": false, "c": false, "d": false} {
 			if err := l.Claim(t.Context(), binding, "run", verdict(binding)); (err == nil) != may ||
 				err != nil && !errors.Is(err, hold.ErrNotClaimed) {
 				t.Errorf("%s: %v", binding, err)
@@ -144,8 +135,7 @@ func TestLocalWatches(t *testing.T) {
 		}
 		synctest.Wait()
 		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) || len(heard) != 2 || heard[0] != "" ||
-			heard[1] != "k" {
+		if err := <-ended; !errors.Is(err, context.Canceled) || len(heard) != 2 || heard[0] != "" || heard[1] != "k" {
 			t.Errorf("heard %q, %v", heard, err)
 		}
 	})

@@ -82,11 +82,7 @@ func outcomes() []outcome {
 			happen: func(h *assenttest.Assent, id string) {
 				must(h.T, h.Edit(id, "mara", `{"amount": 5}`))
 			},
-			want: hold.Held{
-				State:     hold.Approved,
-				By:        "mara",
-				Arguments: []byte(`{"amount": 5}`),
-			},
+			want:   hold.Held{State: hold.Approved, By: "mara", Arguments: []byte(`{"amount": 5}`)},
 			runs:   `{"amount":5}`,
 			edited: true,
 		},
@@ -109,11 +105,7 @@ func outcomes() []outcome {
 				must(h.T, h.Edit(id, "mara", `{"amount":5}`))
 				h.Votes(id, "kim", approval.Approve, approval.VoteApproved, nil)
 			},
-			want: hold.Held{
-				State:     hold.Approved,
-				By:        "mara, kim",
-				Arguments: []byte(`{"amount":5}`),
-			},
+			want:   hold.Held{State: hold.Approved, By: "mara, kim", Arguments: []byte(`{"amount":5}`)},
 			runs:   `{"amount":5}`,
 			edited: true,
 		},
@@ -188,11 +180,7 @@ func outcomes() []outcome {
 				})
 				must(h.T, err)
 			},
-			want: hold.Held{
-				State:  hold.Cancelled,
-				By:     "rt",
-				Reason: "a newer request stands in its place",
-			},
+			want:  hold.Held{State: hold.Cancelled, By: "rt", Reason: "a newer request stands in its place"},
 			claim: hold.Cancelled,
 		},
 	}

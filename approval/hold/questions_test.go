@@ -135,11 +135,7 @@ func TestQuestionsThatCanNotBePut(t *testing.T) {
 			"too late":         {"k", func(q *hold.Question) { q.Within = -time.Second }, nil},
 			"another by a key": {"used", func(q *hold.Question) { q.Prompt = "Erase it?" }, nil},
 			"decoded arguments": {"k", func(q *hold.Question) {
-				q.Call = &resolve.Call{
-					Kind:   resolve.Tool,
-					Tool:   "write",
-					Values: map[string]any{"a": 1},
-				}
+				q.Call = &resolve.Call{Kind: resolve.Tool, Tool: "write", Values: map[string]any{"a": 1}}
 			}, nil},
 		} {
 			_ = put(t, d, "used", motd())
@@ -208,10 +204,7 @@ func TestFrozenAnswers(t *testing.T) {
 			t,
 			d,
 			ref,
-			hold.Answer{
-				State:  hold.Pending,
-				Reason: "the agent is frozen by its operators: no answer is given out",
-			},
+			hold.Answer{State: hold.Pending, Reason: "the agent is frozen by its operators: no answer is given out"},
 		)
 		must(t, d.Cancel(t.Context(), ref, "")) // too late, and reports nothing
 		w := watching(t, d)
@@ -285,8 +278,7 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 	}
 
 	d := hold.Over(fixed{opened: &approval.Opened{Outcome: resolve.Deny}}, "files", "")
-	if ref, err := d.Ask(context.Background(), "k", motd()); err != nil ||
-		ref != "denied:the rules deny the call" {
+	if ref, err := d.Ask(context.Background(), "k", motd()); err != nil || ref != "denied:the rules deny the call" {
 		t.Errorf("got %q, %v", ref, err)
 	}
 }

@@ -30,12 +30,7 @@ func (f *fragile) lose(err error) {
 	f.lost = err
 }
 
-func (f *fragile) Leaves(
-	ctx context.Context,
-	tenant string,
-	from int64,
-	limit int,
-) ([]ledger.SealedEntry, error) {
+func (f *fragile) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
 	f.mu.Lock()
 	err := f.lost
 	f.mu.Unlock()

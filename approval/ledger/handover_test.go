@@ -146,11 +146,7 @@ func (r *rotated) at(t testing.TB, size int) Hash {
 // TestLaterHandoversStayOut: the key may change while an export is being prepared.
 func TestLaterHandoversStayOut(t *testing.T) {
 	r := newRotated(t, 1)
-	note, err := r.signers[0].Sign(Checkpoint{
-		Origin: r.checkpoint().Origin,
-		Size:   3,
-		Root:   r.at(t, 3),
-	})
+	note, err := r.signers[0].Sign(Checkpoint{Origin: r.checkpoint().Origin, Size: 3, Root: r.at(t, 3)})
 	must(t, err)
 	var out bytes.Buffer
 	w, err := NewWriter(&out, note, r.signers[0].PublicKey(), r.handovers...)

@@ -90,15 +90,8 @@ func testEntry(i int) Entry {
 		Type:    "vote",
 		Subject: fmt.Sprintf("req-%d", i),
 		Actor:   "ann@example.com",
-		Facts: map[string]any{
-			"stage":   i % 3,
-			"approve": i%2 == 0,
-			"groups":  []any{"risk", "größe <&>"},
-		},
-		Sealed: map[string]string{
-			"args":   fmt.Sprintf(`{"amount":%d}`, i),
-			"reason": "because\n\"" + fmt.Sprint(i),
-		},
+		Facts:   map[string]any{"stage": i % 3, "approve": i%2 == 0, "groups": []any{"risk", "größe <&>"}},
+		Sealed:  map[string]string{"args": fmt.Sprintf(`{"amount":%d}`, i), "reason": "because\n\"" + fmt.Sprint(i)},
 	}
 }
 

@@ -143,18 +143,13 @@ func TestVerifyProofDetectsEveryByte(t *testing.T) {
 	must(t, err)
 	rapid.Check(t, func(rt *rapid.T) {
 		i := rapid.IntRange(0, len(file)-1).Draw(rt, "at")
-		changed := slices.Replace(
-			slices.Clone(file),
-			i,
-			i+1,
-			rapid.SliceOfN(rapid.Byte(), 0, 2).Draw(rt, "bytes")...)
+		changed := slices.Replace(slices.Clone(file), i, i+1, rapid.SliceOfN(rapid.Byte(), 0, 2).Draw(rt, "bytes")...)
 		got, err := VerifyProof(changed, key)
 		var problem *VerifyError
 		if err == nil && !reflect.DeepEqual(got, want) || err != nil && !errors.As(err, &problem) {
 			rt.Fatalf("got %+v, %v", got, err)
 		}
-		if err == nil &&
-			!bytes.Equal(bytes.Join(bytes.Fields(changed), nil), bytes.Join(bytes.Fields(file), nil)) {
+		if err == nil && !bytes.Equal(bytes.Join(bytes.Fields(changed), nil), bytes.Join(bytes.Fields(file), nil)) {
 			rt.Fatalf("changed at %d, and verifies", i)
 		}
 	})

@@ -70,11 +70,7 @@ func (m *scripted) Stream(
 ) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		resp, err := m.Respond(ctx, messages, opt)
-		yield(&agent.Update{
-			Role:      content.Assistant,
-			MessageID: "m",
-			Contents:  resp.Messages[0].Contents,
-		}, err)
+		yield(&agent.Update{Role: content.Assistant, MessageID: "m", Contents: resp.Messages[0].Contents}, err)
 	}
 }
 
@@ -172,9 +168,7 @@ type subject struct {
 func subjects(t testing.TB, calls int, takes time.Duration) []subject {
 	t.Helper()
 	out := []subject{{"bare", newBare(newScripted(calls, takes)).run}}
-	byPlan := agent.LoopConfig{
-		Decider: agent.ByPlan(plan(t), agent.PlanOptions{Principal: "bob", Session: "s-1"}),
-	}
+	byPlan := agent.LoopConfig{Decider: agent.ByPlan(plan(t), agent.PlanOptions{Principal: "bob", Session: "s-1"})}
 	for _, s := range []struct {
 		name string
 		loop agent.ChatClient
@@ -246,11 +240,7 @@ func plan(t testing.TB) *resolve.Plan {
 func before() []*content.Message {
 	var out []*content.Message
 	for range 6 {
-		out = append(
-			out,
-			content.UserText("What will the weather be?"),
-			content.AssistantText("It will be fine."),
-		)
+		out = append(out, content.UserText("What will the weather be?"), content.AssistantText("It will be fine."))
 	}
 
 	return append(out, content.UserText("And in Augsburg?"))

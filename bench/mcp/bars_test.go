@@ -111,31 +111,15 @@ func TestCall(t *testing.T) {
 	env := []string{variable + "=3"}
 	direct := &subject{name: "direct", client: start(t, env, os.Args[0])}
 	bin := assent(t)
-	ours := &subject{
-		name:   "assent",
-		client: start(t, nil, bin, "mcp", "gateway", "--config", configure(t, 3, "")),
-	}
+	ours := &subject{name: "assent", client: start(t, nil, bin, "mcp", "gateway", "--config", configure(t, 3, ""))}
 	at := port(t)
 	file := configure(t, 3, "listen: 127.0.0.1:"+at+"\ncallers: {name: bench}\n")
 	background(t, nil, bin, "mcp", "gateway", "--config", file)
-	all := []*subject{
-		direct,
-		ours,
-		{
-			name:   "assent by HTTP",
-			client: connect(t, "http://127.0.0.1:"+at+"/mcp"),
-		},
-	}
+	all := []*subject{direct, ours, {name: "assent by HTTP", client: connect(t, "http://127.0.0.1:"+at+"/mcp")}}
 	if _, err := os.Stat(proxy); err == nil {
 		at := port(t)
 		background(t, env, proxy, "--host", "127.0.0.1", "--port", at, "--server", "stream", "--", os.Args[0])
-		all = append(
-			all,
-			&subject{
-				name:   "mcp-proxy by HTTP",
-				client: connect(t, "http://127.0.0.1:"+at+"/mcp"),
-			},
-		)
+		all = append(all, &subject{name: "mcp-proxy by HTTP", client: connect(t, "http://127.0.0.1:"+at+"/mcp")})
 	} else {
 		t.Log("mcp-proxy is not installed (make -C bench mcp installs it): measured without it")
 	}
@@ -276,12 +260,8 @@ func gatewayOf(t *testing.T, a *assenttest.Assent) *gateway.Gateway {
 			}
 			return c.Plan, nil
 		},
-		People: hold.Service(a.Service, a.Store, hold.Place{Tenant: assenttest.Tenant, Agent: "clerk"}),
-		Servers: []gateway.Server{{
-			Alias:    "files",
-			Upstream: idle{},
-			Identity: catalog.Server{Command: "files"},
-		}},
+		People:     hold.Service(a.Service, a.Store, hold.Place{Tenant: assenttest.Tenant, Agent: "clerk"}),
+		Servers:    []gateway.Server{{Alias: "files", Upstream: idle{}, Identity: catalog.Server{Command: "files"}}},
 		Callers:    []gateway.Caller{{Name: "bench", Hold: time.Hour}},
 		Pins:       trusting{},
 		MaxPending: 2000,

@@ -71,13 +71,7 @@ func (w *world) acknowledge(bare string, rate, waiting int) {
 	)
 	// A machine that takes longer than the bar for one record can't decide this.
 	if best := ours[1][0]; rate == 200 && best > bar && ratio(p99, f99) > 2 {
-		w.t.Errorf(
-			"p99 at %d/s is %v even in the best round (bar %v; one record: %v)",
-			rate,
-			best,
-			bar,
-			floors[1][0],
-		)
+		w.t.Errorf("p99 at %d/s is %v even in the best round (bar %v; one record: %v)", rate, best, bar, floors[1][0])
 	}
 }
 

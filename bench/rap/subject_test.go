@@ -76,11 +76,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{
-		t:       t,
-		client:  client(t),
-		answers: map[string]string{},
-	}
+	w := &world{t: t, client: client(t), answers: map[string]string{}}
 	w.own = httptest.NewServer(w)
 	t.Cleanup(w.own.Close)
 	agent, findings := schema.Parse("clerk.agf.yaml", []byte(agentFile))

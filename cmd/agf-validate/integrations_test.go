@@ -170,10 +170,7 @@ func TestGitHubActionTellsWhatAChangeAsks(t *testing.T) {
 		t.Errorf("allowed: exit %d\n%s", code, out)
 	}
 
-	r.write(
-		"agents/desk.agf.yaml",
-		strings.Replace(committedDesk, "alias: pay", "alias: pay\n      aproval: true", 1),
-	)
+	r.write("agents/desk.agf.yaml", strings.Replace(committedDesk, "alias: pay", "alias: pay\n      aproval: true", 1))
 	r.commit("desk: misspell")
 	code, out = r.run(script, append(env, "AGF_ARGUMENTS=--fail-on warning --strict")...)
 	if code != 1 || len(api.bodies) != 2 || !strings.Contains(out, "::error file=agents/desk.agf.yaml,line=8") {

@@ -263,8 +263,7 @@ func preCommit(t *testing.T) func(r *repository) (int, string) {
 	return func(r *repository) (int, string) {
 		r.write(".pre-commit-config.yaml", config)
 		r.git("add", "-A")
-		return r.run(program+" run --all-files --color never",
-			"AGF_BIN="+source.temp, "PRE_COMMIT_HOME="+home)
+		return r.run(program+" run --all-files --color never", "AGF_BIN="+source.temp, "PRE_COMMIT_HOME="+home)
 	}
 }
 

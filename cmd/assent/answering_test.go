@@ -229,11 +229,7 @@ func TestHooksCanStopOnTwo(t *testing.T) {
 	h := answering(t)
 	call := h.file(t, `{"kind":"tool","tool":"wire","args":{"amount":1}}`)
 	ask := func(code int, more ...string) string {
-		return h.prints(
-			t,
-			"runtime",
-			code,
-			append([]string{"request", "--agent", "desk", "--call", call}, more...)...)
+		return h.prints(t, "runtime", code, append([]string{"request", "--agent", "desk", "--call", call}, more...)...)
 	}
 	ask(term.ExitNo)
 	ask(2, "--denied-exit-code", "2")

@@ -64,8 +64,7 @@ func TestDrain(t *testing.T) {
 	must.Do(t, err)
 	defer s.Close()
 	entries, err := s.Entries(t.Context(), "default", 0, 10)
-	if err != nil ||
-		len(entries) != 6 { // two tokens, which agents and people are in force, the start and the request
+	if err != nil || len(entries) != 6 { // two tokens, which agents and people are in force, the start and the request
 		t.Errorf("%d entries are sealed, %v", len(entries), err)
 	}
 }

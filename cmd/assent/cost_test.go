@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/testtier"
 )
 
 // TestOneDocumentCostsLittle: the input of a hook or of `assent decide` costs at most a second of
@@ -55,6 +56,9 @@ func TestOneDocumentCostsLittle(t *testing.T) {
 			"functions":     `{"command":"` + each("f(){ f;};") + `"}`,
 			"paths":         `{"command":"cd ` + each("../") + `"}`,
 		} {
+			if !testtier.Row(name, what) {
+				continue
+			}
 			cpu, peak := measured(args)
 			if cpu > usual+time.Second || peak > memory+64<<20 {
 				t.Errorf("%s, %s: %v of a CPU and %d MB, a small call %v and %d", name, what, cpu, peak>>20, usual,

@@ -453,11 +453,7 @@ func (w *entrances) clicks(t *testing.T, who, action string, r *approval.Request
 		"type":         "block_actions",
 		"response_url": w.slack.URL + path,
 		"container":    map[string]any{"channel_id": channel, "message_ts": "1.1"},
-		"actions": []any{map[string]any{
-			"type":      "button",
-			"action_id": action,
-			"value":     value,
-		}},
+		"actions":      []any{map[string]any{"type": "button", "action_id": action, "value": value}},
 	})
 }
 

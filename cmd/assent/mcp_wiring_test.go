@@ -207,15 +207,7 @@ func newFarServer(t *testing.T, dir string) *farServer {
 		"gateway": {"--scopes", "request", "--agents", "clerk"},
 		"mara":    {"--scopes", "read,vote", "--person", "mara"},
 	} {
-		args := append([]string{
-			"token",
-			"create",
-			"--store",
-			at("far.db"),
-			"--json",
-			"--name",
-			name,
-		}, flags...)
+		args := append([]string{"token", "create", "--store", at("far.db"), "--json", "--name", name}, flags...)
 		out, errOut, code := ran("", args...)
 		var made struct{ Secret string }
 		if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 {

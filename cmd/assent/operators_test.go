@@ -263,13 +263,7 @@ func TestAProviderThatIsDownIsADegradedPart(t *testing.T) {
 
 // TestLogsFromALevelOn: what is below the level is not written.
 func TestLogsFromALevelOn(t *testing.T) {
-	for level, want := range map[string]int{
-		"debug": 4,
-		"info":  3,
-		"":      3,
-		"warn":  2,
-		"error": 1,
-	} {
+	for level, want := range map[string]int{"debug": 4, "info": 3, "": 3, "warn": 2, "error": 1} {
 		for _, text := range []bool{true, false} {
 			var out bytes.Buffer
 			log := logger(text, level, &out)

@@ -254,8 +254,7 @@ func TestCallFollowsASubscription(t *testing.T) {
 		}
 		Ended string
 	}
-	if err := json.Unmarshal([]byte(text.String()), &end); err != nil || code != term.ExitNo ||
-		end.Ended != "final" ||
+	if err := json.Unmarshal([]byte(text.String()), &end); err != nil || code != term.ExitNo || end.Ended != "final" ||
 		len(end.Events) != 2 ||
 		!end.Events[1].Final {
 		t.Errorf("exit %d, %v\n%s", code, err, text.String())

@@ -30,11 +30,7 @@ operations: {name: quote, description: Last price., schema: quote.json, url: "ht
 			"agent: nobody\n",
 			`agent: unknown agent: "nobody": expected the id (metadata.id) of an agent whose file is in agents`,
 		},
-		"no token of a caller": {
-			"{name: here,",
-			"{name: here, token_file: no.token,",
-			"caller here: token_file: open",
-		},
+		"no token of a caller": {"{name: here,", "{name: here, token_file: no.token,", "caller here: token_file: open"},
 		"no token we show": {
 			"{name: here,",
 			"{name: here, callback_token_file: no.token,",

@@ -160,9 +160,7 @@ func TestRAP(t *testing.T) {
 	h := startWith(t, files, func(c *config.Serve) {
 		c.Listen = listen
 		c.Tenants[0].RAP = &config.RAP{
-			Runtimes: []config.RAPRuntime{
-				{Agent: "desk", Servers: []config.RAPServer{{Name: "quotes", URL: gateway}}},
-			},
+			Runtimes: []config.RAPRuntime{{Agent: "desk", Servers: []config.RAPServer{{Name: "quotes", URL: gateway}}}},
 		}
 	})
 	agent := h.client(t, "runtime")

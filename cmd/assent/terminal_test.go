@@ -246,10 +246,7 @@ rules: [{id: r, match: {targets: [trade]}, approval: {message_template: "Trade {
 	}
 	var ids []string
 	for _, text := range evil {
-		r := h.ask(
-			t,
-			`{"kind":"tool","tool":"trade","args":{"`+text+`":"`+text+`"},"principal":"mara","session":"s"}`,
-		)
+		r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"`+text+`":"`+text+`"},"principal":"mara","session":"s"}`)
 		ids = append(ids, r.ID)
 	}
 

@@ -96,10 +96,7 @@ func hookFiles(t *testing.T, dir string) {
 		"people.yaml":                peopleFile,
 	} {
 		path := filepath.Join(dir, name)
-		must.Do(t, errors.Join(
-			os.MkdirAll(filepath.Dir(path), 0o700),
-			os.WriteFile(path, []byte(text), 0o600),
-		))
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 }
 

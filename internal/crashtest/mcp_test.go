@@ -121,10 +121,7 @@ func newMCP(t *testing.T) *mcpGateway {
 			"upstream: {alias: files, url: '" + at.URL + "', era: legacy, networks: [127.0.0.0/8]}\n",
 	} {
 		path := filepath.Join(g.dir, name)
-		must.Do(t, errors.Join(
-			os.MkdirAll(filepath.Dir(path), 0o700),
-			os.WriteFile(path, []byte(text), 0o600),
-		))
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 
 	g.config = filepath.Join(g.dir, "own", "gateway.yaml")

@@ -68,11 +68,7 @@ func TestGolden(t *testing.T) {
 				}
 			}
 
-			golden.Equal(
-				t,
-				strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".json")+".golden",
-				got.String(),
-			)
+			golden.Equal(t, strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".json")+".golden", got.String())
 		})
 	}
 }

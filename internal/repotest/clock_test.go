@@ -16,9 +16,7 @@ import (
 // ownClock lists the packages of helpers that may compare wall-clock
 // time, each with the reason.
 func ownClock() map[string]string {
-	return map[string]string{
-		"internal/testwait": "decides when to log that a wait makes no progress; it fails no test",
-	}
+	return map[string]string{"internal/testwait": "decides when to log that a wait makes no progress; it fails no test"}
 }
 
 // checkWallClock reports tests whose result depends on how fast the machine
@@ -76,8 +74,7 @@ func newClock(c checked) *clock {
 func (k *clock) comparisons() []string {
 	var out []string
 	found := func(n ast.Node, what string) {
-		out = append(out, at(k.fset, n)+": "+what+
-			": count work, use testing/synctest, or measure in bench/")
+		out = append(out, at(k.fset, n)+": "+what+": count work, use testing/synctest, or measure in bench/")
 	}
 	for _, f := range k.pkg.files {
 		ast.Inspect(f.ast, func(n ast.Node) bool {

@@ -147,12 +147,7 @@ func TestSemanticsPage(t *testing.T) {
 
 func TestSemanticsTable(t *testing.T) {
 	got := semanticsTable([]resolve.Point{
-		{
-			Name:     "null",
-			Question: "Q?",
-			Default:  "A",
-			Spec:     "S",
-		},
+		{Name: "null", Question: "Q?", Default: "A", Spec: "S"},
 		{
 			Name:         "Undeclared",
 			Question:     "a|b?",

@@ -147,10 +147,7 @@ func checkDependencies(direct []string, page string) []string {
 	}
 	for _, m := range told {
 		if !slices.Contains(direct, m) {
-			out = append(
-				out,
-				fmt.Sprintf("docs/dependencies.md has a line for %s, which no go.mod requires", m),
-			)
+			out = append(out, fmt.Sprintf("docs/dependencies.md has a line for %s, which no go.mod requires", m))
 		}
 	}
 
@@ -248,21 +245,13 @@ func TestDependenciesPage(t *testing.T) {
 
 func TestModuleChecksFail(t *testing.T) {
 	catches(t, checkReplace("module a\n\nreplace b => ../b\n"), "go.mod:3: replace")
-	catches(
-		t,
-		checkLicences([]licensed{{path: "a", licence: licence("All rights reserved.")}}),
-		"a has no licence",
-	)
+	catches(t, checkLicences([]licensed{{path: "a", licence: licence("All rights reserved.")}}), "a has no licence")
 	catches(t, checkLicences([]licensed{{
 		path:    "a",
 		licence: licence("Mozilla Public License Version 2.0"),
 		shipped: true,
 	}}), "MPL-2.0")
-	report(t, checkLicences([]licensed{{path: "a", licence: "MPL-2.0"}, {
-		path:    "b",
-		licence: "MIT",
-		shipped: true,
-	}}))
+	report(t, checkLicences([]licensed{{path: "a", licence: "MPL-2.0"}, {path: "b", licence: "MIT", shipped: true}}))
 	many := []listed{{ImportPath: "net/http"}}
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "a"} {
 		many = append(many, listed{ImportPath: name, Module: &module{Path: name}})

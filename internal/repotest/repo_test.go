@@ -176,13 +176,7 @@ func parseFile(fset *token.FileSet, path, src string) (file, error) {
 	if err != nil {
 		return file{}, fmt.Errorf("parse: %w", err)
 	}
-	return file{
-		path:  path,
-		lines: strings.Count(src, "\n"),
-		text:  src,
-		ast:   tree,
-		fset:  fset,
-	}, nil
+	return file{path: path, lines: strings.Count(src, "\n"), text: src, ast: tree, fset: fset}, nil
 }
 
 // checked is a package with its types, from the same syntax trees.
@@ -278,9 +272,7 @@ var typedTests = sync.OnceValues(func() ([]checked, error) {
 		if err != nil {
 			return err
 		}
-		typed = append(typed, checked{
-			pkg: pkg{path: p.path, files: report}, fset: files[0].fset, info: info, typ: typ,
-		})
+		typed = append(typed, checked{pkg: pkg{path: p.path, files: report}, fset: files[0].fset, info: info, typ: typ})
 		return nil
 	}
 	for _, p := range packages {

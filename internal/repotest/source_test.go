@@ -344,21 +344,9 @@ func TestSourceChecksFail(t *testing.T) {
 	twice := sample(t, "value", "// Package value is.\npackage value")
 	twice.files = append(twice.files, twice.files...)
 	catches(t, checkDocs([]pkg{twice}), "2 doc comments")
-	catches(
-		t,
-		checkInit([]pkg{sample(t, "value", "package value\nfunc init() {}")}),
-		"value/sample.go:2: func init",
-	)
-	catches(
-		t,
-		checkTests([]pkg{sampleTest(t, "value", "package value\nfunc f() { time.Sl"+"eep(1) }")}),
-		"don't sleep",
-	)
-	catches(
-		t,
-		checkTests([]pkg{sampleTest(t, "value", "package value\nfunc f() { t.Sk"+"ipf(\"\") }")}),
-		"don't skip",
-	)
+	catches(t, checkInit([]pkg{sample(t, "value", "package value\nfunc init() {}")}), "value/sample.go:2: func init")
+	catches(t, checkTests([]pkg{sampleTest(t, "value", "package value\nfunc f() { time.Sl"+"eep(1) }")}), "don't sleep")
+	catches(t, checkTests([]pkg{sampleTest(t, "value", "package value\nfunc f() { t.Sk"+"ipf(\"\") }")}), "don't skip")
 	catches(t, checkMarks(map[string]string{"a.go": "x\n// TO" + "DO: later"}), "a.go:2: TO"+"DO")
 	long := sample(t, "value", "package value"+strings.Repeat("\n", longFile+1))
 	catches(t, checkLength(nil, []pkg{long}), "601 lines")

@@ -31,10 +31,7 @@ func TestWalks(t *testing.T) {
 		Dir:                 walks,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"addline": addLine,
-			"replace": replaceText,
-		},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"addline": addLine, "replace": replaceText},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GOCACHE", settings[0])
 			env.Setenv("GOMODCACHE", settings[1])

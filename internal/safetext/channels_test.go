@@ -21,9 +21,7 @@ func TestTextsOnEachChannel(t *testing.T) {
 			"a\u0301 \u0301":     "a\u0301 " + `\u{301}`,
 			"\u200b\u200b\u200b": `\u{200b}\u{200b}\u{200b}`,
 		}},
-		"TerminalLine": {TerminalLine, map[string]string{
-			"a\nb": `a\u{a}b`, "a\tb": `a\u{9}b`, "a b": "a b",
-		}},
+		"TerminalLine": {TerminalLine, map[string]string{"a\nb": `a\u{a}b`, "a\tb": `a\u{9}b`, "a b": "a b"}},
 		"JSON": {JSON, map[string]string{
 			"{\n \"a\": 1}": "{\n \"a\": 1}",
 			"\"\u202e\"":    `"\u202e"`,

@@ -135,11 +135,7 @@ func TestNothingHiddenIsShown(t *testing.T) {
 // The notation can be inverted, so no two strings look alike.
 func TestDifferentTextsLookDifferent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		gen := rapid.SliceOfN(
-			rapid.SampledFrom([]rune("ab\\nu{2}x \n\t\u202e\u200b\U000e0041\"é\u0301\u0430")),
-			0,
-			12,
-		)
+		gen := rapid.SliceOfN(rapid.SampledFrom([]rune("ab\\nu{2}x \n\t\u202e\u200b\U000e0041\"é\u0301\u0430")), 0, 12)
 		a, b := string(gen.Draw(t, "a")), string(gen.Draw(t, "b"))
 		for _, f := range []Form{{}, {Quoted: true}} {
 			if x, y := Inspect(a, f).plain(), Inspect(b, f).plain(); x == y && a != b {
@@ -227,12 +223,7 @@ func FuzzInspect(f *testing.F) {
 }
 
 func TestCount(t *testing.T) {
-	for n, want := range map[int]string{
-		0:       "0",
-		999:     "999",
-		1000:    "1,000",
-		1234567: "1,234,567",
-	} {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
 		if got := Count(n); got != want {
 			t.Errorf("Count(%d) = %s", n, got)
 		}

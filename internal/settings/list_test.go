@@ -56,18 +56,12 @@ func listed() map[string][2]string {
 			"{\n  \"hooks\": {\n    \"before\": []\n  }\n}",
 			"{\n  \"hooks\": {\n    \"before\": [\n      " + hookLines + "\n    ]\n  }\n}",
 		},
-		"one line": {
-			`{"hooks": {"before": [{"a": 1}]}}`,
-			`{"hooks": {"before": [{"a": 1}, ` + hookLine + `]}}`,
-		},
+		"one line": {`{"hooks": {"before": [{"a": 1}]}}`, `{"hooks": {"before": [{"a": 1}, ` + hookLine + `]}}`},
 		"no list yet": {
 			"{\n  \"hooks\": {\n    \"b\": 2\n  }\n}",
 			"{\n  \"hooks\": {\n    \"b\": 2,\n    \"before\": [\n      " + hookLines + "\n    ]\n  }\n}",
 		},
-		"no list yet, on one line": {
-			`{"hooks": {"b": 2}}`,
-			`{"hooks": {"b": 2, "before": [` + hookLine + `]}}`,
-		},
+		"no list yet, on one line": {`{"hooks": {"b": 2}}`, `{"hooks": {"b": 2, "before": [` + hookLine + `]}}`},
 	}
 }
 

@@ -175,10 +175,7 @@ func TestEdits(t *testing.T) {
 		{JSON, "s", several, "a", false, "{\"s\": {\n  \"b\": 2,\n  \"c\": 3, \"d\": 4\n}}"},
 		{JSON, "s", several, "c", false, "{\"s\": {\n  \"a\": 1, \"b\": 2,\n  \"d\": 4\n}}"},
 		{JSON, "s", several, "d", false, "{\"s\": {\n  \"a\": 1, \"b\": 2,\n  \"c\": 3\n}}"},
-		{
-			JSON, "s", "{\"s\": {\n  \"a\": 1,\n  \"b\": 2 // c\n}}", "b", false,
-			"{\"s\": {\n  \"a\": 1\n  // c\n}}",
-		},
+		{JSON, "s", "{\"s\": {\n  \"a\": 1,\n  \"b\": 2 // c\n}}", "b", false, "{\"s\": {\n  \"a\": 1\n  // c\n}}"},
 		{
 			JSON, "s", "{\n\"s\": {\n\"a\": 1\n}}", "", true,
 			"{\n\"s\": {\n\"a\": 1,\n\"new\": {\n  \"command\": \"x\"\n}\n}}",
@@ -193,10 +190,7 @@ func TestEdits(t *testing.T) {
 			`{"s": {"t": {"new": {"command": "x"}}, "u": 2}, "t": {"a": 1}}`,
 		},
 		{TOML, "s.t", "[s.t.a]\nx = 1\n[s.u]\ny = 1\n", "a", true, "[s.t.new]\ncommand = \"x\"\n[s.u]\ny = 1\n"},
-		{
-			TOML, "s", "[s.a]\nx = 1\n[s.b]\ny = 1\n[s.a.env]\nA = \"b\"\n[t]\nz = 1\n", "a b", false,
-			"[t]\nz = 1\n",
-		},
+		{TOML, "s", "[s.a]\nx = 1\n[s.b]\ny = 1\n[s.a.env]\nA = \"b\"\n[t]\nz = 1\n", "a b", false, "[t]\nz = 1\n"},
 		{
 			TOML, "s", "[s.a]\nx = 1\n[s.b]\ny = 1\n[s.a.env]\nA = \"b\"\n[t]\nz = 1\n", "b", true,
 			"[s.a]\nx = 1\n[s.new]\ncommand = \"x\"\n[s.a.env]\nA = \"b\"\n[t]\nz = 1\n",

@@ -14,7 +14,10 @@ import (
 )
 
 const (
-	pause = 10 * time.Millisecond
+	// The pause between two looks grows by a tenth each time, because a look may take a request or
+	// a script in a browser.
+	pause        = 10 * time.Millisecond
+	longestPause = 100 * time.Millisecond
 
 	// stuck is the time after which a wait with an unchanged state is reported, so that the log of
 	// a hanging run shows what it waits for.
@@ -79,11 +82,11 @@ type waiter[T any] struct {
 func (w *waiter[T]) wait() (T, bool) {
 	deadline := time.NewTimer(w.patience)
 	defer deadline.Stop()
-	tick := time.NewTicker(pause)
+	tick := time.NewTimer(pause)
 	defer tick.Stop()
 
 	changed, seen := time.Now(), ""
-	for {
+	for next := pause; ; next = min(next+next/10, longestPause) {
 		value, ok := w.look()
 		if ok {
 			return value, true
@@ -93,6 +96,7 @@ func (w *waiter[T]) wait() (T, bool) {
 		case <-deadline.C:
 			return value, false
 		case <-tick.C:
+			tick.Reset(next)
 		}
 
 		if now := state(value); now != seen {

@@ -31,8 +31,7 @@ func TestWaitEndsWithTheTimeOfTheTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		began := time.Now()
-		// Between two ticks, so that the look at 100 s is surely the last.
-		const patience = 100*time.Second + pause/2
+		const patience = 101 * time.Second // there is surely a look after 100 s
 		w := waiter[int]{
 			name: "TestX", what: "the seventh", patience: patience, stuck: 30 * time.Second, log: &log,
 			look: func() (int, bool) { return int(time.Since(began) / (50 * time.Second)), false },

@@ -87,8 +87,7 @@ func verify(t *testing.T, n, parent *Node, seen map[*Node]bool) {
 		if runs := n.runs(); n.Text != "" && runs == nil && strings.Trim(n.Text, " \n\t") != "" {
 			t.Fatalf("%q has no map to %q", n.Text, written)
 		}
-		if less(whole.Start, n.Range.Start) ||
-			less(n.Range.End, whole.End) && n.style != literal && n.style != folded {
+		if less(whole.Start, n.Range.Start) || less(n.Range.End, whole.End) && n.style != literal && n.style != folded {
 			t.Fatalf("%q: %v is outside of %v", written, whole, n.Range)
 		}
 	}

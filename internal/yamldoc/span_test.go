@@ -230,9 +230,7 @@ func TestAtLiteral(t *testing.T) {
 			if i > 0 {
 				units = append(units, same(rapid.SampledFrom([]string{"", "  ", "\t"}).Draw(t, "more")))
 			}
-			units = append(
-				units,
-				append([]unit{same("w")}, genUnits(t, same(" # no"), same("  "), same("\\n"))...)...)
+			units = append(units, append([]unit{same("w")}, genUnits(t, same(" # no"), same("  "), same("\\n"))...)...)
 			for range rapid.IntRange(1, 3).Draw(t, "breaks") {
 				units = append(units, unit{"\n", br, br})
 			}
@@ -301,18 +299,7 @@ func TestAtOfCollections(t *testing.T) {
 // there are.
 func TestSourceRoundTrip(t *testing.T) {
 	piece := rapid.SampledFrom(
-		[]string{
-			"a",
-			"bc ",
-			"é",
-			"日本",
-			"😀",
-			"\n",
-			"\r\n",
-			"\r",
-			strings.Repeat("x", 300),
-			strings.Repeat("ö", 300),
-		},
+		[]string{"a", "bc ", "é", "日本", "😀", "\n", "\r\n", "\r", strings.Repeat("x", 300), strings.Repeat("ö", 300)},
 	)
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 0, 30).Draw(t, "text"), "")

@@ -359,11 +359,7 @@ func TestEncodings(t *testing.T) {
 }
 
 func TestLineBreaks(t *testing.T) {
-	want := map[string]any{
-		"a": "x y",
-		"b": "l1\nl2\n",
-		"c": num("1"),
-	}
+	want := map[string]any{"a": "x y", "b": "l1\nl2\n", "c": num("1")}
 	for _, br := range []string{"\n", "\r\n", "\r"} {
 		n := parseOne(t, strings.ReplaceAll("a: x\n  y\nb: |\n  l1\n  l2\nc: 1\n", "\n", br))
 		if got := n.Any(); !reflect.DeepEqual(got, want) {
@@ -412,8 +408,7 @@ func TestDuplicatesInLargeMappings(t *testing.T) {
 	}
 	for _, again := range []string{"k0: x\n", "k39: x\n", "k12: x\n"} {
 		_, fs := Parse("f", []byte(b.String()+again), Limits{})
-		if len(fs) != 1 || fs[0].Rule != ruleDuplicateKey || fs[0].Range.Start.Line != 41 ||
-			len(fs[0].Related) != 1 ||
+		if len(fs) != 1 || fs[0].Rule != ruleDuplicateKey || fs[0].Range.Start.Line != 41 || len(fs[0].Related) != 1 ||
 			fs[0].Related[0].File != "f" {
 			t.Errorf("%s: %v", again, fs)
 		}

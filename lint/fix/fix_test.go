@@ -115,12 +115,7 @@ func TestRemedies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := fix.Mend([]byte(agent(tt.before)), check, always)
 			if string(got.Text) != agent(tt.after) {
-				t.Errorf(
-					"mended:\n%s\nrefused: %v\nfound: %v",
-					got.Text,
-					got.Refused,
-					check([]byte(agent(tt.before))),
-				)
+				t.Errorf("mended:\n%s\nrefused: %v\nfound: %v", got.Text, got.Refused, check([]byte(agent(tt.before))))
 			}
 
 			again := fix.Mend(got.Text, check, always)
@@ -163,9 +158,7 @@ rules:
 
 // TestRefusals checks that a fix that the caller refuses is not made, and that all others are.
 func TestRefusals(t *testing.T) {
-	before := agent(
-		"  local_tools:\n    - alias: pay\n      aproval: true\n    - alias: look\n      approval: false\n",
-	)
+	before := agent("  local_tools:\n    - alias: pay\n      aproval: true\n    - alias: look\n      approval: false\n")
 	got := fix.Mend([]byte(before), check, func(_, after []byte) string {
 		if strings.Contains(string(after), "approval: true") {
 			return "it asks more"

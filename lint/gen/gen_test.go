@@ -104,8 +104,7 @@ func TestWriteRemovesStalePages(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "b.md")); err != nil || string(text) != "new" {
 		t.Errorf("got %q, %v", text, err)
 	}
-	if err := write(filepath.Join(dir, "b.md"), nil); err == nil ||
-		!strings.Contains(err.Error(), "make the folder") {
+	if err := write(filepath.Join(dir, "b.md"), nil); err == nil || !strings.Contains(err.Error(), "make the folder") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -145,8 +144,7 @@ func TestEveryDescriptionIsOfARule(t *testing.T) {
 			must.Do(t, err)
 			described++
 			id := diag.Page(string(text)).ID
-			if _, ok := all[id+".md"]; !ok ||
-				!strings.HasSuffix(file, "rule.md") && filepath.Base(file) != id+".md" {
+			if _, ok := all[id+".md"]; !ok || !strings.HasSuffix(file, "rule.md") && filepath.Base(file) != id+".md" {
 				t.Errorf("%s describes %s, which is no rule or another one", file, id)
 			}
 		}

@@ -54,11 +54,7 @@ action_space:
 	w, err := Load(f, files)
 	must.Do(t, err)
 
-	return &Suite{
-		Files: []*File{f},
-		World: w,
-		Built: b,
-	}
+	return &Suite{Files: []*File{f}, World: w, Built: b}
 }
 
 // BenchmarkMutate changes an agent of 100 tools with 10 policies, whose

@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testtier"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -136,7 +137,7 @@ func (v *Invariant) breaks(d resolve.Decision) bool {
 func TestInvariantsAgreeWithBruteForce(t *testing.T) {
 	all := smallDomain(t)
 	came := map[string]int{}
-	for seed := range uint64(400) {
+	for seed := range uint64(testtier.Count(400)) {
 		d := drawn{rand.New(rand.NewPCG(seed, 13))}
 		field := d.pick(never, always)
 		text := "schema_version: \"1.0.0\"\nagent: a.agf.yaml\n" +

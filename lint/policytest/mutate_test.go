@@ -43,11 +43,7 @@ func TestCreate(t *testing.T) {
 func TestMutate(t *testing.T) {
 	w, b := world(t)
 	f, _ := Parse("passing"+Suffix, read(t, "passing"+Suffix))
-	s := Mutate([]*Suite{{
-		Files: []*File{f},
-		World: w,
-		Built: b,
-	}})
+	s := Mutate([]*Suite{{Files: []*File{f}, World: w, Built: b}})
 	for _, format := range []string{"text", "json"} {
 		var out strings.Builder
 		must.Do(t, s.Write(&out, format))
@@ -57,11 +53,7 @@ func TestMutate(t *testing.T) {
 	text, err := Create(Header{Agent: "desk.agf.yaml", Policies: []string{"policies"}}, b)
 	must.Do(t, err)
 	made, _ := Parse("created"+Suffix, text)
-	if s := Mutate([]*Suite{{
-		Files: []*File{made},
-		World: w,
-		Built: b,
-	}}); s.Percent() < 100 || s.Killed < 40 {
+	if s := Mutate([]*Suite{{Files: []*File{made}, World: w, Built: b}}); s.Percent() < 100 || s.Killed < 40 {
 		t.Errorf("%d%% of what makes a difference\n%s", s.Percent(), s.text())
 	}
 }
@@ -71,11 +63,7 @@ func TestMutate(t *testing.T) {
 func TestWitnessesAreTrue(t *testing.T) {
 	w, b := world(t)
 	none, _ := Parse("none"+Suffix, []byte("schema_version: \"1.0.0\"\nagent: desk.agf.yaml\ncalls: []\n"))
-	suite := &Suite{
-		Files: []*File{none},
-		World: w,
-		Built: b,
-	}
+	suite := &Suite{Files: []*File{none}, World: w, Built: b}
 	s := Mutate([]*Suite{suite})
 	if s.Killed > 0 || len(s.Survivors) < 40 {
 		t.Fatalf("without tests %d changes are noticed, %d are not", s.Killed, len(s.Survivors))
@@ -91,8 +79,7 @@ func TestWitnessesAreTrue(t *testing.T) {
 		}
 		c, err := resolve.ParseCall([]byte(x.Witness), value.Limits{})
 		must.Do(t, err)
-		if was, is := apart(b.Plan.Decide(c), after.Plan.Decide(c)); was == is || was != x.Before ||
-			is != x.After {
+		if was, is := apart(b.Plan.Decide(c), after.Plan.Decide(c)); was == is || was != x.Before || is != x.After {
 			t.Errorf("%s: %s: %s\n%s\n%s", at(x.File, x.Range), x.What, x.Witness, was, is)
 		}
 	}
@@ -111,11 +98,7 @@ func TestMutateLeavesOutWhatIsNotTouched(t *testing.T) {
 	file.Calls = file.Calls[:len(file.Calls)/3]
 	empty := *made
 	empty.Files = []*File{none}
-	byHand := &Suite{
-		Files: []*File{f},
-		World: w,
-		Built: b,
-	}
+	byHand := &Suite{Files: []*File{f}, World: w, Built: b}
 	for name, suites := range map[string][]*Suite{
 		"by hand": {byHand},
 		"made":    {made},

@@ -12,6 +12,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/assenttest"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testtier"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -26,7 +27,7 @@ func TestVotesAreWhatTheServiceMakesOfThem(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	states := map[string]int{}
 	refusals := map[string]int{}
-	for n := range 150 {
+	for n := range testtier.Count(150) {
 		s := session{assent: a, random: random}
 		text := s.play(t, n)
 		f, b := prepared(t, "x.test.yaml", []byte(text), files)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/testtier"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -119,10 +120,7 @@ func (d dice) rule(id int) string {
 		match = append(match, "servers: ["+pick(d, "s", "r", `"*"`)+"]")
 	}
 	if d.one(4) {
-		match = append(
-			match,
-			"annotations: {"+pick(d, "destructiveHint: true", "readOnlyHint: false", "x: true")+"}",
-		)
+		match = append(match, "annotations: {"+pick(d, "destructiveHint: true", "readOnlyHint: false", "x: true")+"}")
 	}
 
 	if d.one(8) {
@@ -163,12 +161,7 @@ func (d dice) rule(id int) string {
 func (d dice) require() string {
 	parts := []string{"stages: [{group: " + pick(d, "g", "h") + ", people: " + strconv.Itoa(1+d.IntN(2)) + "}]"}
 	if d.one(2) {
-		parts = append(parts, "within: "+pick(d, "30m", "1h"), "on_timeout: "+pick(
-			d,
-			"deny",
-			"escalate",
-			"approve",
-		),
+		parts = append(parts, "within: "+pick(d, "30m", "1h"), "on_timeout: "+pick(d, "deny", "escalate", "approve"),
 			"escalate: [{after: "+pick(d, "5m", "10m")+", to: "+pick(d, "e", "f")+"}]")
 	}
 
@@ -364,8 +357,7 @@ func (b *brute) target(call resolve.Call, parent string) {
 		b.fail("too many annotations")
 	}
 	at := slices.IndexFunc(classes, func(class map[string]bool) bool {
-		return metBy(old, class) == metBy(old, call.Annotations) &&
-			metBy(new, class) == metBy(new, call.Annotations)
+		return metBy(old, class) == metBy(old, call.Annotations) && metBy(new, class) == metBy(new, call.Annotations)
 	})
 	p := pair{
 		comparer: c,
@@ -560,7 +552,7 @@ func brutePair(d dice) (old, new drawn) {
 // exactly the changes that apply to it, and that the verdict agrees with all of them. ASSENT_PAIRS
 // sets the number of pairs to draw and ASSENT_PAIRS_FROM the first one (CONTRIBUTING.md).
 func TestCompareAgreesWithBruteForce(t *testing.T) {
-	pairs, from := 120, 0
+	pairs, from := testtier.Count(120), 0
 	if n, err := strconv.Atoi(os.Getenv("ASSENT_PAIRS")); err == nil {
 		pairs = n
 	}

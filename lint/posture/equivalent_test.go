@@ -40,8 +40,7 @@ func TestOtherSpellingsAreEquivalent(t *testing.T) {
 			gate("{args_match: {n: {gt: 5}}}, {args_match: {c: EUR}}"),
 			gate("{args_match: {n: {gt: 5}}}, {args_match: {c: EUR, n: 3}}"), nil,
 		},
-		"tests in another order": {match("c: EUR, n: {gt: 5}"), match("n: {gt: 5}, c: EUR"), match("n: {gt: 5}"),
-			nil},
+		"tests in another order": {match("c: EUR, n: {gt: 5}"), match("n: {gt: 5}, c: EUR"), match("n: {gt: 5}"), nil},
 		"an allow-list in another order": {
 			"{mcp_servers: [{alias: s, server_ref: s, allowed_tools: [{name: a}, {name: b, approval: true}]}]}",
 			"{mcp_servers: [{alias: s, server_ref: s, allowed_tools: [{name: b, approval: true}, {name: a}]}]}",
@@ -210,10 +209,7 @@ func TestWhatIsAboutTheWholeAgent(t *testing.T) {
 func TestReadingsAreComparedWithTheirOwn(t *testing.T) {
 	space := tools("{alias: t, approval: {condition: [{args_match: {to: {pattern: '^a'}}}]}}")
 	full := resolve.Options{Semantics: resolve.Semantics{Conditions: condition.Semantics{Anchor: condition.Full}}}
-	report := NewReport(Compare(
-		&Side{Plan: planOf(t, resolve.Options{}, space)},
-		&Side{Plan: planOf(t, full, space)},
-	))
+	report := NewReport(Compare(&Side{Plan: planOf(t, resolve.Options{}, space)}, &Side{Plan: planOf(t, full, space)}))
 	want := "agent: semantics loosens: anchor: unanchored → anchor: full\n" +
 		`tool t: outcome loosens: ask → allow: to matches "^a" and to is a text that does not match "^a" as a whole` + "\n"
 	if got := told(report.Changes); report.Verdict != VerdictLoosens || got != want {

@@ -49,8 +49,7 @@ func drawnStages(t *rapid.T, label string) policy.Require {
 		}
 	}
 	if len(r.Stages) > 0 && rapid.Bool().Draw(t, label+"stand-in") {
-		r.Stages[0].StandIns = []policy.StandIn{{Group: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t,
-			label+"in")}}
+		r.Stages[0].StandIns = []policy.StandIn{{Group: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, label+"in")}}
 	}
 	return r
 }

@@ -20,12 +20,7 @@ func FuzzRead(f *testing.F) {
 	now, agent := loosened(f)
 	before, _ := compiled(f)
 	f.Fuzz(func(t *testing.T, text string, form uint8) {
-		opt := Options{
-			Agent: agent,
-			New:   now,
-			Old:   before,
-			From:  Form(Forms()[int(form)%len(Forms())]),
-		}
+		opt := Options{Agent: agent, New: now, Old: before, From: Form(Forms()[int(form)%len(Forms())])}
 		one := replayed(t, "json", opt, text)
 		opt.Workers = 3
 		three := replayed(t, "json", opt, text)

@@ -121,11 +121,7 @@ func TestGolden(t *testing.T) {
 		{"alone", nil, []string{strings.Join(callLines(), "\n")}},
 	} {
 		for _, format := range Formats() {
-			got := replayed(t, format, Options{
-				Agent: agent,
-				New:   now,
-				Old:   tt.old,
-			}, tt.inputs...)
+			got := replayed(t, format, Options{Agent: agent, New: now, Old: tt.old}, tt.inputs...)
 			if got.err != nil || got.bad != nil {
 				t.Fatalf("%s: %v %v", tt.name, got.err, got.bad)
 			}
@@ -215,9 +211,7 @@ func TestLateDenialsCountAndEditsDoNot(t *testing.T) {
 			head + entry(0, "call_allowed", "", `{}`), 1, 0, 0,
 			"a:3: the export is truncated: its last line is missing",
 		},
-		"cut in a line": {
-			head + entry(0, "call_allowed", "", `{}`)[:40], 0, 0, 0, "a:2: column ",
-		},
+		"cut in a line": {head + entry(0, "call_allowed", "", `{}`)[:40], 0, 0, 0, "a:2: column "},
 		"dropped": {
 			head + entry(0, "call_allowed", "", `{}`) + entry(2, "call_allowed", "", `{}`) + `{"entries":3}`, 2, 0, 0,
 			"a:3: found entry 2 in the place of entry 1",
@@ -466,10 +460,7 @@ func TestMemoryDoesNotGrowWithTheRecord(t *testing.T) {
 
 	var sizes []uint64
 	for range 4 {
-		in := &endless{
-			line: `{"kind":"tool","tool":"trade","args":{"amount":5000}}` + "\n",
-			left: 50_000,
-		}
+		in := &endless{line: `{"kind":"tool","tool":"trade","args":{"amount":5000}}` + "\n", left: 50_000}
 		must.Do(t, r.Read("x", in))
 		var m runtime.MemStats
 		runtime.GC()

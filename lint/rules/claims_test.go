@@ -49,13 +49,7 @@ func claimPolicy(t *rapid.T) string {
 	group := rapid.Custom(func(t *rapid.T) string {
 		keys := rapid.SliceOfNDistinct(
 			rapid.SampledFrom(
-				[]string{
-					"amount",
-					"parent.input.amount",
-					"parent.output.amount",
-					"input.amount",
-					"parent.amount",
-				},
+				[]string{"amount", "parent.input.amount", "parent.output.amount", "input.amount", "parent.amount"},
 			),
 			1,
 			2,

@@ -69,11 +69,7 @@ func TestTheSpellingOfTheFindingIsLetThrough(t *testing.T) {
 		plan, err := resolve.Compile(parsed, nil, resolve.Options{})
 		must.Do(t, err)
 		for i, outcome := range map[int]resolve.Outcome{1: resolve.Allow, 2: resolve.Ask} {
-			call := &resolve.Call{
-				Kind:   resolve.Tool,
-				Tool:   "fetch",
-				Values: map[string]any{"url": shown[i]},
-			}
+			call := &resolve.Call{Kind: resolve.Tool, Tool: "fetch", Values: map[string]any{"url": shown[i]}}
 			if got := plan.Decide(call).Outcome; got != outcome {
 				t.Errorf("%s: %q: %v", pattern, shown[i], got)
 			}

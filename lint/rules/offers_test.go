@@ -73,8 +73,7 @@ func TestWhatIsSaidOfOfferedToolsIsTrue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := fmt.Sprintf(
 			"%s      allowed_tools: [{name: pay, approval: {condition: %s}}]\n",
-			claimAgent[:strings.Index(claimAgent, "constraints")]+
-				"action_space:\n  mcp_servers:\n    - alias: bank\n",
+			claimAgent[:strings.Index(claimAgent, "constraints")]+"action_space:\n  mcp_servers:\n    - alias: bank\n",
 			offeredCondition(t),
 		)
 		agent, findings := schema.Parse("a", []byte(text))

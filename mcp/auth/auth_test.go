@@ -220,11 +220,7 @@ func forge(t *testing.T, rt *rapid.T, other *authtest.Issuer, token string, clai
 			"kid": rapid.SampledFrom([]string{"r", "e", ""}).Draw(rt, "kid"),
 		})
 	case 2: // other claims over the same signature
-		said := map[string]any{
-			"sub": rapid.String().Draw(rt, "sub"),
-			"iss": claims["iss"],
-			"aud": claims["aud"],
-		}
+		said := map[string]any{"sub": rapid.String().Draw(rt, "sub"), "iss": claims["iss"], "aud": claims["aud"]}
 		parts[1] = segment(t, said)
 	default: // the same claims by another's key
 		kid := rapid.SampledFrom([]string{"r", "e", ""}).Draw(rt, "kid")
@@ -290,8 +286,7 @@ func TestMetadataOfTheGateway(t *testing.T) {
 		gatewayURL,
 		i.URL,
 	)
-	if w.Code != 200 || w.Body.String() != want ||
-		w.Header().Get("Content-Type") != "application/json" {
+	if w.Code != 200 || w.Body.String() != want || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("got %d %s, expected %s", w.Code, w.Body, want)
 	}
 	w = httptest.NewRecorder()

@@ -120,8 +120,7 @@ func TestTokensThatCanNotBeHad(t *testing.T) {
 			})
 			c, _ := clientOf(t, i, nil)
 			_, err := c.Token(t.Context(), "")
-			if err == nil || !strings.Contains(err.Error(), test.want) ||
-				strings.Contains(err.Error(), "hush") {
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hush") {
 				t.Errorf("got %v, expected %s", err, test.want)
 			}
 		})

@@ -30,9 +30,7 @@ func (s slow) Handle(context.Context, *server.Request, *server.Exchange) (json.R
 	return json.RawMessage(`{"done":true}`), nil
 }
 
-func (s slow) Listen(
-	context.Context, *server.Request, server.Topics, server.Tell,
-) (server.Topics, *wire.Error) {
+func (s slow) Listen(context.Context, *server.Request, server.Topics, server.Tell) (server.Topics, *wire.Error) {
 	return server.Topics{}, nil
 }
 
@@ -146,10 +144,7 @@ func TestWhoListensIsTold(t *testing.T) {
 	t.Parallel()
 	h := newEcho()
 	d := connect(t, h, server.Config{Grace: time.Hour})
-	d.send(modern(
-		"subscriptions/listen",
-		`"notifications":{"resourceSubscriptions":["file:///a","file:///secret"]},`,
-	))
+	d.send(modern("subscriptions/listen", `"notifications":{"resourceSubscriptions":["file:///a","file:///secret"]},`))
 	want := `"notifications":{"resourceSubscriptions":["file:///a"]}`
 	if got := d.receive(); !strings.Contains(got, want) {
 		t.Errorf("heard %s, expected %s first", got, want)

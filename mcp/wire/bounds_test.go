@@ -80,11 +80,7 @@ func TestDepthCountsOpenBrackets(t *testing.T) {
 			t.Errorf("%s: %v", params, err)
 		}
 	}
-	for _, params := range []string{
-		`{"a":"\\","b":[[[[]]]]}`,
-		`{"a":"]","b":[[[[]]]]}`,
-		`{"a":[{"b":[{}]}]}`,
-	} {
+	for _, params := range []string{`{"a":"\\","b":[[[[]]]]}`, `{"a":"]","b":[[[[]]]]}`, `{"a":[{"b":[{}]}]}`} {
 		text := `{"jsonrpc":"2.0","id":1,"method":"x","params":` + params + `}`
 		if _, err := wire.Parse([]byte(text), value.Limits{MaxDepth: 4}); err == nil {
 			t.Errorf("%s was taken", params)

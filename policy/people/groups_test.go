@@ -30,11 +30,7 @@ people:
 			[]policy.Stage{{Group: "finance", People: 2}, {Group: "heads", People: 1}},
 			map[string]int{"heads": 0},
 		},
-		"one stands in": {stages: []policy.Stage{{
-			Group:    "finance",
-			People:   3,
-			StandIns: leads,
-		}}},
+		"one stands in": {stages: []policy.Stage{{Group: "finance", People: 3, StandIns: leads}}},
 		"too few to stand in": {[]policy.Stage{{
 			Group:    "finance",
 			People:   4,

@@ -109,16 +109,8 @@ func TestDirectory(t *testing.T) {
 		Groups: []string{"desk-heads", "risk"},
 		Also:   []string{"alice", "slack:U012345", "oidc:https://idp.example|abc123"},
 	}
-	bob := approval.Person{
-		ID:     "bob@example.com",
-		Name:   "Bob Roe",
-		Groups: []string{"risk"},
-	}
-	zoe := approval.Person{
-		ID:     "zoë",
-		Groups: []string{},
-		Also:   []string{"Zoë Doe"},
-	}
+	bob := approval.Person{ID: "bob@example.com", Name: "Bob Roe", Groups: []string{"risk"}}
+	zoe := approval.Person{ID: "zoë", Groups: []string{}, Also: []string{"Zoë Doe"}}
 	for name, want := range map[string]approval.Person{
 		"alice@example.com":               alice,
 		"ALICE@Example.com":               alice,
@@ -211,10 +203,7 @@ func TestDirectoryIsImmutable(t *testing.T) {
 func TestTenants(t *testing.T) {
 	ctx := t.Context()
 	tenants := directory.Tenants{
-		"a": parse(
-			t,
-			"schema_version: \"1.0.0\"\npeople:\n  - {id: alice, groups: [g], owns: [x]}\ngroups: {g: {}}\n",
-		),
+		"a": parse(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: alice, groups: [g], owns: [x]}\ngroups: {g: {}}\n"),
 		"b": parse(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: bob, groups: [g]}\n"),
 	}
 	for _, c := range []struct {
@@ -226,11 +215,7 @@ func TestTenants(t *testing.T) {
 		}
 	}
 
-	for tenant, want := range map[string]int{
-		"a": 1,
-		"b": 1,
-		"c": 0,
-	} {
+	for tenant, want := range map[string]int{"a": 1, "b": 1, "c": 0} {
 		if m, err := tenants.Members(ctx, tenant, "g"); len(m) != want || err != nil {
 			t.Errorf("%s: %v %v", tenant, m, err)
 		}
@@ -239,8 +224,7 @@ func TestTenants(t *testing.T) {
 	if o, _ := tenants.Owners(ctx, "b", "x"); o != nil {
 		t.Errorf("owners of another tenant: %v", o)
 	}
-	if o, _ := tenants.Owners(ctx, "a", "x"); len(o) != 1 || tenants.Declares("c", "g") ||
-		!tenants.Declares("a", "g") {
+	if o, _ := tenants.Owners(ctx, "a", "x"); len(o) != 1 || tenants.Declares("c", "g") || !tenants.Declares("a", "g") {
 		t.Error("owners, declares")
 	}
 	if o, err := tenants.Owners(ctx, "c", "x"); o != nil || err != nil {
@@ -252,8 +236,7 @@ func TestTenants(t *testing.T) {
 // example has none.
 func TestRulesShowWhatTheyMean(t *testing.T) {
 	for _, r := range people.Rules() {
-		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(r.ID) || r.Title == "" || r.Why == "" ||
-			r.Spec == "" {
+		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(r.ID) || r.Title == "" || r.Why == "" || r.Spec == "" {
 			t.Errorf("incomplete: %+v", r)
 		}
 		_, findings := people.Parse("bad", []byte(r.Bad))

@@ -125,14 +125,7 @@ func TestSeatAgreesWithMaximumFlow(t *testing.T) {
 		seatings, met := Seat(stages, people)
 		flow := maxFlow(stages, people)
 		if met != (flow == seats(stages)) {
-			t.Fatalf(
-				"Seat says %v, flow %d of %d\nstages %v\npeople %v",
-				met,
-				flow,
-				seats(stages),
-				stages,
-				people,
-			)
+			t.Fatalf("Seat says %v, flow %d of %d\nstages %v\npeople %v", met, flow, seats(stages), stages, people)
 		}
 
 		if err := sound(stages, people, seatings, flow); err != nil {

@@ -118,9 +118,7 @@ func TestExcluded(t *testing.T) {
 		Owners: []string{"CY"},
 	}
 	w := stand(t, a, 0)
-	want := map[string]string{
-		"ann": WhyToken, "runner": WhyToken, "ben": WhyTokens, "cy": WhyOwner, "olga": WhyOwner,
-	}
+	want := map[string]string{"ann": WhyToken, "runner": WhyToken, "ben": WhyTokens, "cy": WhyOwner, "olga": WhyOwner}
 	if !maps.Equal(w.Excluded, want) {
 		t.Errorf("excluded are %v, expected %v", w.Excluded, want)
 	}

@@ -222,8 +222,7 @@ func TestRebinding(t *testing.T) {
 	p := newPeer(t, peer.Config{URL: address, Allow: []string{"http://localhost:" + port}, Attempts: 3})
 	for _, next := range [][4]byte{{127, 0, 0, 1}, {10, 0, 0, 1}, {169, 254, 169, 254}, {0, 0, 0, 0}} {
 		ip.Store(next)
-		if err := p.Deliver(t.Context(), address+"/answer", nil); !errors.Is(err, guard.ErrBlocked) ||
-			peer.Again(err) {
+		if err := p.Deliver(t.Context(), address+"/answer", nil); !errors.Is(err, guard.ErrBlocked) || peer.Again(err) {
 			t.Errorf("%v: got %v", next, err)
 		}
 	}
@@ -255,17 +254,7 @@ func TestPrivateNetworks(t *testing.T) {
 // Rows R8, R9, T15: after 5xx and failed connections the same body is sent again, after 4xx it
 // is not.
 func TestDeliver(t *testing.T) {
-	for status, attempts := range map[int]int{
-		200: 1,
-		204: 1,
-		202: 1,
-		400: 1,
-		404: 1,
-		410: 1,
-		429: 3,
-		500: 3,
-		503: 3,
-	} {
+	for status, attempts := range map[int]int{200: 1, 204: 1, 202: 1, 400: 1, 404: 1, 410: 1, 429: 3, 500: 3, 503: 3} {
 		s, seen := recording(t, status)
 		err := newPeer(t, peer.Config{
 			URL:      s.URL,

@@ -32,8 +32,7 @@ func TestAsksBeforeACallLeaves(t *testing.T) {
 	if n := len(w.tool.bodies("/run")); n != 0 {
 		t.Fatalf("sent %d times before anybody said yes", n)
 	}
-	if v := w.desk.Of(ref).Verdict; v.Message != "Send to bob?" || v.Call.Principal != "ann" ||
-		v.Call.Session != "t" ||
+	if v := w.desk.Of(ref).Verdict; v.Message != "Send to bob?" || v.Call.Principal != "ann" || v.Call.Session != "t" ||
 		v.Call.ToolDefinition == "" {
 		t.Errorf("asked: %+v", v)
 	}

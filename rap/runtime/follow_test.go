@@ -161,8 +161,7 @@ func TestFollowIsForTheAsker(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, state := range []string{"waiting", "again"} {
-		if _, err := f.Next(ctx); err != nil &&
-			!errors.Is(err, context.Canceled) {
+		if _, err := f.Next(ctx); err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", state, err)
 		}
 	}
@@ -175,9 +174,7 @@ func TestFollowIsForTheAsker(t *testing.T) {
 }
 
 func TestParsePlace(t *testing.T) {
-	if p, err := ParsePlace("12.3"); err != nil ||
-		p != (Place{Events: 12, Views: 3}) ||
-		p.String() != "12.3" {
+	if p, err := ParsePlace("12.3"); err != nil || p != (Place{Events: 12, Views: 3}) || p.String() != "12.3" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, text := range []string{"", "1", "1.", ".1", "-1.0", "01.0", "1.1.1", "1e3.0", "9999999999.0", "1.0\n"} {
@@ -190,8 +187,7 @@ func TestParsePlace(t *testing.T) {
 // A view that a tool sent over several lines is written on one line.
 func TestViewsAreSentAsOneLine(t *testing.T) {
 	text, err := json.Marshal(View{Type: "diff", Content: []byte("{\n\"n\": 12345678901234567890.10}")})
-	if err != nil ||
-		string(text) != `{"type":"diff","content":{"n":12345678901234567890.10}}` {
+	if err != nil || string(text) != `{"type":"diff","content":{"n":12345678901234567890.10}}` {
 		t.Errorf("%s, %v", text, err)
 	}
 }

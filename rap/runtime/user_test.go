@@ -88,24 +88,19 @@ func TestCallsOfAPersonEnd(t *testing.T) {
 	}
 
 	calls, _, err := w.r.CallsOf(t.Context(), "ann")
-	if err != nil ||
-		len(calls) != 2 ||
-		!calls[0].Ended.IsZero() ||
-		calls[0].State != string(CallDone) ||
+	if err != nil || len(calls) != 2 || !calls[0].Ended.IsZero() || calls[0].State != string(CallDone) ||
 		calls[0].Result != "begun" {
 		t.Fatalf("%+v, %v", calls, err)
 	}
 
 	b := calls[0]
 	last := len(b.Events) - 1
-	if len(b.Events) != maxShownEvents || b.Lost != 6 ||
-		b.Events[0].Text != "6" ||
+	if len(b.Events) != maxShownEvents || b.Lost != 6 || b.Events[0].Text != "6" ||
 		!strings.HasSuffix(b.Events[last].Text, "(cut: it has 8192 bytes)") {
 		t.Errorf("%d events, %d more: %.99v", len(b.Events), b.Lost, b.Events[0])
 	}
 
-	if len(b.Views) != maxShownViews || b.Views[0].Type != "v9" ||
-		len(b.Views[0].Text) > maxShownText+100 {
+	if len(b.Views) != maxShownViews || b.Views[0].Type != "v9" || len(b.Views[0].Text) > maxShownText+100 {
 		t.Errorf("%d views, the first is %.99v", len(b.Views), b.Views[0])
 	}
 
@@ -150,8 +145,7 @@ func TestCallsOfAPersonAreBounded(t *testing.T) {
 		w.invoke(fmt.Sprint("c", n), "read", "{}")
 		w.pass(time.Second)
 	}
-	if got := w.callsOf("ann"); !strings.HasPrefix(got, "c21 c20 ") ||
-		!strings.HasSuffix(got, " c2 …") {
+	if got := w.callsOf("ann"); !strings.HasPrefix(got, "c21 c20 ") || !strings.HasSuffix(got, " c2 …") {
 		t.Errorf("%q", got)
 	}
 }

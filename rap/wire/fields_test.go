@@ -251,8 +251,7 @@ func refused(t *testing.T, in form, body, field string) {
 	t.Helper()
 	got, err := in.parse(body)
 	var bad *wire.Error
-	if !errors.As(err, &bad) || bad.Expected == "" ||
-		bad.Field != field && !strings.HasPrefix(bad.Field, field+"[") {
+	if !errors.As(err, &bad) || bad.Expected == "" || bad.Field != field && !strings.HasPrefix(bad.Field, field+"[") {
 		t.Errorf("%.200s is read as %+v, %v (want an error at %q)", body, got, err, field)
 	}
 	if _, partial := got.(wire.Invocation); !partial && got != nil && !reflect.ValueOf(got).IsZero() {
@@ -441,8 +440,7 @@ func TestErrorsTellNothing(t *testing.T) {
 	for _, in := range forms() {
 		if strings.HasPrefix(in.name, "callback/") {
 			_, err := in.parse(in.body("type", `"SECRET"`))
-			if err == nil || strings.Contains(err.Error(), "SECRET") ||
-				!strings.Contains(err.Error(), "user_choice") {
+			if err == nil || strings.Contains(err.Error(), "SECRET") || !strings.Contains(err.Error(), "user_choice") {
 				t.Errorf("unknown type: %v", err)
 			}
 		}

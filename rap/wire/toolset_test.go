@@ -45,10 +45,7 @@ func TestToolsetRefused(t *testing.T) {
 		"boolean schema":      {`{"name":"t","description":"","inputSchema":true}`, "tools[1].inputSchema"},
 		"schema in a string":  {`{"name":"t","description":"","inputSchema":"{}"}`, "tools[1].inputSchema"},
 		"input_schema":        {`{"name":"t","description":"","input_schema":{}}`, "tools[1].inputSchema"},
-		"bad schema": {
-			`{"name":"t","description":"","inputSchema":{"type":"strnig"}}`,
-			"tools[1].inputSchema",
-		},
+		"bad schema":          {`{"name":"t","description":"","inputSchema":{"type":"strnig"}}`, "tools[1].inputSchema"},
 		"remote reference": {
 			`{"name":"t","description":"","inputSchema":{"$ref":"https://a.example/s.json"}}`,
 			"tools[1].inputSchema",
@@ -100,8 +97,7 @@ func TestToolsetAccepted(t *testing.T) {
 		`"n"`,
 		`"`+long+`"`,
 		1,
-	))); err != nil ||
-		got.Name != long {
+	))); err != nil || got.Name != long {
 		t.Error(err)
 	}
 }

@@ -133,8 +133,7 @@ func drawCommand(r *rand.Rand, depth int) string {
 	if strings.HasPrefix(wrapper, "find") {
 		end = pick(` \;`, " {} +", ` {} ';'`)
 	}
-	args := pick("", " -l", " a 'b c'", " $X", " *", " > out", " 2>&1", " < /dev/null", " a=b", " # mystery",
-		" <<< x")
+	args := pick("", " -l", " a 'b c'", " $X", " *", " > out", " 2>&1", " < /dev/null", " a=b", " # mystery", " <<< x")
 	if end != "" {
 		args = ""
 	}

@@ -57,11 +57,7 @@ func TestAsksUserInfoForWhatTheIDTokenLacks(t *testing.T) {
 // TestUserInfoAttacks checks that a sign-in fails if UserInfo is about another person or
 // can't be read.
 func TestUserInfoAttacks(t *testing.T) {
-	plain := map[string]any{
-		"sub":            "abc123",
-		"email":          "alice@example.com",
-		"email_verified": true,
-	}
+	plain := map[string]any{"sub": "abc123", "email": "alice@example.com", "email_verified": true}
 	for name, c := range map[string]struct {
 		info   func(http.ResponseWriter)
 		status int
@@ -108,8 +104,7 @@ func TestUserInfoAttacks(t *testing.T) {
 				"groups":         nil,
 			}, c.info
 			b := h.browser()
-			if res := b.get("/auth/start/corp"); res.StatusCode != c.status || b.who() != "" ||
-				len(h.entries) != 0 {
+			if res := b.get("/auth/start/corp"); res.StatusCode != c.status || b.who() != "" || len(h.entries) != 0 {
 				t.Errorf("%d %s, %q", res.StatusCode, res.body, b.who())
 			}
 			if log := h.logged(); !strings.Contains(log, c.log) || strings.Contains(log, "secret-of-the-idp") ||
@@ -182,11 +177,7 @@ func TestAsksForTheScopesOfTheConfiguration(t *testing.T) {
 // groups and the line for people.yaml.
 func TestARefusedSignInLogsWhatToWrite(t *testing.T) {
 	h := open(t, false)
-	h.idp.claims = map[string]any{
-		"sub":    `e"ve`,
-		"email":  "eve@example.com",
-		"groups": []string{"staff"},
-	}
+	h.idp.claims = map[string]any{"sub": `e"ve`, "email": "eve@example.com", "groups": []string{"staff"}}
 	if res := h.browser().get("/auth/start/corp"); res.StatusCode != http.StatusForbidden {
 		t.Fatalf("%d %s", res.StatusCode, res.body)
 	}

@@ -86,15 +86,13 @@ func TestDevCookie(t *testing.T) {
 	b.follow = false
 	res := b.do(http.MethodPost, h.link("bob"), nil)
 	line := res.Header.Get("Set-Cookie")
-	if !strings.HasPrefix(line, "assent-") || strings.Contains(line, "Secure") ||
-		!strings.Contains(line, "HttpOnly") ||
+	if !strings.HasPrefix(line, "assent-") || strings.Contains(line, "Secure") || !strings.Contains(line, "HttpOnly") ||
 		!strings.Contains(line, "SameSite=Lax") ||
 		!strings.Contains(line, "Path=/") {
 		t.Errorf("cookie: %s", line)
 	}
 
-	if b.do(http.MethodPost, "/auth/sign-out", nil).Header.Get("Location") != "/auth/signed-out" ||
-		b.who() != "" {
+	if b.do(http.MethodPost, "/auth/sign-out", nil).Header.Get("Location") != "/auth/signed-out" || b.who() != "" {
 		t.Error("sign-out")
 	}
 }

@@ -149,8 +149,7 @@ func (p *idp) token(w http.ResponseWriter, r *http.Request) {
 	key, _ := url.QueryUnescape(password)
 	request, ok := p.codes[r.FormValue("code")]
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
-	if !ok || id != clientID || key != clientSecret ||
-		r.FormValue("redirect_uri") != request.Get("redirect_uri") ||
+	if !ok || id != clientID || key != clientSecret || r.FormValue("redirect_uri") != request.Get("redirect_uri") ||
 		base64.RawURLEncoding.EncodeToString(sum[:]) != request.Get("code_challenge") {
 		reply(
 			w,

@@ -116,10 +116,9 @@ func TestAddressesToRegister(t *testing.T) {
 	h := open(t, false)
 	got := h.auth.Addresses()
 	want := auth.Registered{
-		Tenant:   "acme",
-		Redirect: h.server.URL + "/auth/callback/corp",
-		SignedOut: h.server.URL +
-			"/auth/signed-out",
+		Tenant:    "acme",
+		Redirect:  h.server.URL + "/auth/callback/corp",
+		SignedOut: h.server.URL + "/auth/signed-out",
 	}
 	if len(got) != 1 || got[0] != want {
 		t.Fatalf("got %+v", got)

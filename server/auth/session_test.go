@@ -29,12 +29,7 @@ func (b *browser) plant(token string) {
 	if u.Scheme == "http" {
 		name = "assent-" + u.Port()
 	}
-	b.client.Jar.SetCookies(u, []*http.Cookie{{
-		Name:   name,
-		Value:  token,
-		Path:   "/",
-		Secure: u.Scheme == "https",
-	}})
+	b.client.Jar.SetCookies(u, []*http.Cookie{{Name: name, Value: token, Path: "/", Secure: u.Scheme == "https"}})
 }
 
 func TestIdleAndAbsolute(t *testing.T) {
@@ -156,11 +151,7 @@ func TestSignOut(t *testing.T) {
 	)
 	h.people.set(func() { h.people.base = directory.Tenants{"acme": bob} })
 	h.idp.set(func() {
-		h.idp.claims = map[string]any{
-			"sub":    "b",
-			"email":  "bob@example.com",
-			"groups": []string{"x"},
-		}
+		h.idp.claims = map[string]any{"sub": "b", "email": "bob@example.com", "groups": []string{"x"}}
 	})
 	other := h.browser()
 	other.get("/auth/start/corp")
@@ -298,8 +289,7 @@ func TestMiddleware(t *testing.T) {
 		b.header = c.header
 		res := b.do(c.method, "/r/1?a=b", nil)
 		if res.StatusCode != c.status ||
-			c.status == http.StatusSeeOther &&
-				res.Header.Get("Location") != "/auth/sign-in?next=%2Fr%2F1%3Fa%3Db" ||
+			c.status == http.StatusSeeOther && res.Header.Get("Location") != "/auth/sign-in?next=%2Fr%2F1%3Fa%3Db" ||
 			c.status == http.StatusUnauthorized && !strings.Contains(res.body, `"next_action":"none"`) {
 			t.Errorf("%s: %d %v %s", name, res.StatusCode, res.Header, res.body)
 		}

@@ -48,8 +48,7 @@ func TestSignInOnSQLite(t *testing.T) {
 			t.Error("what is stored signs in")
 		}
 	}
-	if b.do(http.MethodPost, "/auth/sign-out", url.Values{"everywhere": {"yes"}}); b.who() != "" ||
-		second.who() != "" {
+	if b.do(http.MethodPost, "/auth/sign-out", url.Values{"everywhere": {"yes"}}); b.who() != "" || second.who() != "" {
 		t.Error("signed out, and in")
 	}
 	b = h.signedIn()

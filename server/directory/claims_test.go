@@ -194,11 +194,7 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("another account took the address: %v", err)
 	}
 
-	p, err = h.signIn(directory.Claims{
-		Subject: "d1",
-		Email:   "dan@example.com",
-		Groups:  []string{"ops"},
-	})
+	p, err = h.signIn(directory.Claims{Subject: "d1", Email: "dan@example.com", Groups: []string{"ops"}})
 	if err != nil || p.ID != "oidc:https://idp.example|d1" || h.groups("dan@example.com") != nil {
 		t.Errorf("an address that is not verified: %+v %v", p, err)
 	}

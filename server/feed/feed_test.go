@@ -20,20 +20,11 @@ import (
 // TestFrames checks that an unreadable entry is sent as such, and that openings are never
 // sent.
 func TestFrames(t *testing.T) {
-	entry := ledger.Entry{
-		Time:   time.Now(),
-		Tenant: "t",
-		Type:   "mark",
-		Sealed: map[string]string{"args": "hunter2"},
-	}
+	entry := ledger.Entry{Time: time.Now(), Tenant: "t", Type: "mark", Sealed: map[string]string{"args": "hunter2"}}
 	record, err := entry.Seal(strings.NewReader(strings.Repeat("salt", 9)))
 	must.Do(t, err)
 	frames := Frames([]ledger.SealedEntry{
-		{
-			Index:    4,
-			Leaf:     record.Leaf,
-			Openings: record.Openings,
-		}, {Index: 5, Leaf: []byte("{}\nevent: evil")},
+		{Index: 4, Leaf: record.Leaf, Openings: record.Openings}, {Index: 5, Leaf: []byte("{}\nevent: evil")},
 	})
 	got := string(frames[0].Event)
 	if !strings.HasPrefix(got, "id: 4\nevent: mark\ndata: {") || strings.Contains(got, "hunter2") {

@@ -115,13 +115,7 @@ func TestTheAgentsPageSaysWhatDecides(t *testing.T) {
 	s.agents.Registry.Confirmed = ""
 	s.agents.Registry.Age = ""
 	s.agents.Agents = nil
-	h.browser("alice").get("/agents").says(
-		t,
-		"Every call is denied:",
-		"never yet",
-		"0 agents",
-		"No agent can be used.",
-	)
+	h.browser("alice").get("/agents").says(t, "Every call is denied:", "never yet", "0 agents", "No agent can be used.")
 
 	one := openapi.AgentInForce{ID: "one", Version: "1", Plan: digestOf("b2")}
 	*s = settings{agents: openapi.Agents{Agents: []openapi.AgentInForce{one}}}

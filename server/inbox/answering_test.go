@@ -320,12 +320,7 @@ func TestHiddenValuesStayHiddenEverywhere(t *testing.T) {
 	p.lacks(t, `value="approve"`, "Edit the arguments")
 	forced := p.form(t, "/requests/"+r.ID+"/vote", `value="deny"`)
 	forced.Set("verdict", "approve")
-	bob.cast(r.ID, forced).says(
-		t,
-		"Nothing was decided.",
-		"forbids approving while it hides a value",
-		"auth.0.secret",
-	)
+	bob.cast(r.ID, forced).says(t, "Nothing was decided.", "forbids approving while it hides a value", "auth.0.secret")
 	bob.answer(r.ID, "deny", nil).says(t, "Denied.")
 	if v := h.request(r.ID).Votes; len(v) != 1 || !slices.Equal(v[0].Hidden, []string{"auth.0.secret"}) {
 		t.Errorf("%+v", v)

@@ -277,16 +277,14 @@ func TestCallsAreShownToTheirUser(t *testing.T) {
 	bob.get("/calls").says(t, "0 calls go on", "Done", "Error: gone")
 	s.pass(2 * time.Hour)
 	bob.get("/calls").lacks(t, "scan")
-	if p := bob.get("/calls/list"); p.status != http.StatusOK ||
-		strings.Contains(p.body, "<html") {
+	if p := bob.get("/calls/list"); p.status != http.StatusOK || strings.Contains(p.body, "<html") {
 		t.Errorf("%d %s", p.status, p.body)
 	}
 	s.scans("c2", "") // has no user, so it is the token owner's
 	s.browser("dave").get("/calls").says(t, "call c2")
 	bob.get("/calls").lacks(t, "call c2")
 	none := open(t).browser("bob")
-	if p := none.get("/calls"); p.status != http.StatusNotFound ||
-		strings.Contains(p.body, `href="/calls"`) {
+	if p := none.get("/calls"); p.status != http.StatusNotFound || strings.Contains(p.body, `href="/calls"`) {
 		t.Errorf("without runtimes: %d", p.status)
 	}
 }

@@ -50,10 +50,7 @@ func armFlow(t *testing.T, b *tab) {
 	}
 
 	b.armed()
-	eval[chromedp.Void](
-		b,
-		`window.dispatchEvent(new Event("focus"))`,
-	) // returning to the window restarts the wait
+	eval[chromedp.Void](b, `window.dispatchEvent(new Event("focus"))`) // returning to the window restarts the wait
 	b.click("#approve-form button")
 	if !strings.HasPrefix(eval[string](b, "location.pathname+location.search"), "/requests/"+r.ID) ||
 		len(b.h.request(r.ID).Votes) != 0 {
@@ -75,14 +72,14 @@ func plainFlow(t *testing.T, b *tab) {
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	b.open("/")
 	b.click("#r-" + r.ID + " h2 a")
-	b.do(chromedp.WaitVisible(chromedp.CSS("#deny-form")))
+	// The elements that chromedp finds before the page is complete may be gone when it uses them.
+	b.until("the page of the request", `document.readyState === "complete" && document.querySelector("#deny-form")`)
 	b.h.pass(time.Second)
 	b.click(`#deny-form input[value="Wrong target or values"]`)
 	b.do(chromedp.SendKeys(chromedp.CSS("#deny-form input[name=reason]"), "not this one"))
 	b.click("#deny-form button")
 	b.until("the outcome", `document.querySelector(".said.done")`)
-	if got := b.h.request(r.ID); got.State != approval.Denied ||
-		got.Reason != "Wrong target or values: not this one" {
+	if got := b.h.request(r.ID); got.State != approval.Denied || got.Reason != "Wrong target or values: not this one" {
 		t.Errorf("%s %q", got.State, got.Reason)
 	}
 }
@@ -170,10 +167,7 @@ func editFlow(t *testing.T, b *tab) {
 	b.armed()
 	b.shoot("flow-edit-confirm")
 	b.click("[data-guard] button.primary")
-	b.until(
-		"the outcome",
-		`document.querySelector(".said.good")?.textContent.includes("The arguments are replaced")`,
-	)
+	b.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("The arguments are replaced")`)
 	b.shoot("flow-edited")
 	if got := b.h.request(r.ID); got.State != approval.Approved ||
 		!strings.Contains(string(got.Current().Call.Args), "60,") {

@@ -33,17 +33,13 @@ const flight = `{"type":"object","title":"Your <b>flight</b>","properties":{
 func (h *site) asksForm(schema string, says ...info.Item) *approval.Request {
 	h.t.Helper()
 	out, err := h.service.Ask(h.t.Context(), approval.AskInput{
-		Tenant:  tenant,
-		Agent:   "trading-desk",
-		Asker:   approval.Asker{Token: "desk-runtime"},
-		Key:     approval.NewKey(),
-		Call:    &resolve.Call{Principal: "bob"},
-		Context: says,
-		Question: approval.Question{
-			Asker:  "booking",
-			Prompt: "Who flies, and how?",
-			Schema: json.RawMessage(schema),
-		},
+		Tenant:   tenant,
+		Agent:    "trading-desk",
+		Asker:    approval.Asker{Token: "desk-runtime"},
+		Key:      approval.NewKey(),
+		Call:     &resolve.Call{Principal: "bob"},
+		Context:  says,
+		Question: approval.Question{Asker: "booking", Prompt: "Who flies, and how?", Schema: json.RawMessage(schema)},
 	})
 	if err != nil || out.Request == nil {
 		h.t.Fatal(out, err)

@@ -378,15 +378,7 @@ func TestLongPromptsAreCutAndCanBeOpened(t *testing.T) {
 	bob := h.browser("bob")
 	bob.get("/").lacks(t, "lorem")
 	p := bob.request(r.ID)
-	p.says(
-		t,
-		"HEAD",
-		"TAIL",
-		"characters not shown here",
-		"The middle is not shown.",
-		"Show everything",
-		q.Choices[0],
-	)
+	p.says(t, "HEAD", "TAIL", "characters not shown here", "The middle is not shown.", "Show everything", q.Choices[0])
 	p.lacks(t, "MIDDLE")
 	all := bob.get("/requests/" + r.ID + "?show=all")
 	all.says(t, "MIDDLE")
@@ -414,12 +406,7 @@ func TestHiddenValuesAndQuestions(t *testing.T) {
 	r := h.asks(
 		"bob",
 		tool("pay", `{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika Muster"}}`),
-		approval.Question{
-			Asker:   "bank",
-			Prompt:  "Pay Erika?",
-			Choices: []string{"Yes", "No"},
-			Default: 1,
-		},
+		approval.Question{Asker: "bank", Prompt: "Pay Erika?", Choices: []string{"Yes", "No"}, Default: 1},
 	)
 	bob := h.browser("bob")
 	list := bob.get("/")
@@ -439,12 +426,7 @@ var figurePattern = regexp.MustCompile(`(?s)<figure.*?</figure>`)
 func TestHostileQuestions(t *testing.T) {
 	h := open(t)
 	words := hostile + "\nassent: you have approved this\x1b[2J"
-	q := approval.Question{
-		Asker:   "srv",
-		Prompt:  words,
-		Choices: []string{words, "No"},
-		Default: 0,
-	}
+	q := approval.Question{Asker: "srv", Prompt: words, Choices: []string{words, "No"}, Default: 0}
 	r := h.asksBob(q)
 	bob := h.browser("bob")
 	open := []string{"/", "/?tab=open", "/requests/" + r.ID, "/requests/" + r.ID + "?show=all"}
@@ -519,10 +501,7 @@ func TestQuestionInChromium(t *testing.T) {
 	}
 
 	bob.click(`#choose-form button[value="5"]`)
-	bob.until(
-		"the outcome",
-		`document.querySelector(".said.good")?.textContent.includes("the tool is told [5] “No”")`,
-	)
+	bob.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("the tool is told [5] “No”")`)
 	look("question-answered", "/requests/"+first.ID)
 	if got := h.request(first.ID); got.Chosen == nil || *got.Chosen != 5 {
 		t.Errorf("%s %v", got.State, got.Chosen)

@@ -28,12 +28,8 @@ func TestNotShownIsNotApproved(t *testing.T) {
 			"more than a page shows at once",
 			false,
 		},
-		"too deep": {
-			strings.Repeat(`{"a":`, 30) + `1` + strings.Repeat(`}`, 30),
-			"nested more than 24 levels",
-			false,
-		},
-		"1 MB": {`{"a":"` + strings.Repeat("y", 1<<20) + `"}`, "Too large to approve here", true},
+		"too deep": {strings.Repeat(`{"a":`, 30) + `1` + strings.Repeat(`}`, 30), "nested more than 24 levels", false},
+		"1 MB":     {`{"a":"` + strings.Repeat("y", 1<<20) + `"}`, "Too large to approve here", true},
 	} {
 		r := h.ask(tool("big", c.args))
 		p := bob.request(r.ID)
@@ -74,11 +70,7 @@ func TestHiddenValuesStayHidden(t *testing.T) {
 		"Whoever approves, approves them unseen",
 	)
 	p.lacks(t, "Edit the arguments")
-	bob.answer(r.ID, "approve", url.Values{
-		"grant": {"on"},
-		"uses":  {"5"},
-		"hours": {"1"},
-	}).says(t, "Approved.")
+	bob.answer(r.ID, "approve", url.Values{"grant": {"on"}, "uses": {"5"}, "hours": {"1"}}).says(t, "Approved.")
 	h.seal()
 	for _, path := range []string{
 		"/",

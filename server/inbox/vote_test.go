@@ -262,8 +262,7 @@ func TestNobodyIsShownNothing(t *testing.T) {
 	r := h.ask(tool("place_order", order))
 	for _, path := range []string{"/", "/requests/" + r.ID, "/ledger", "/events"} {
 		for _, who := range []string{"", "mallory"} {
-			if p := h.browser(who).get(path); p.status != http.StatusUnauthorized ||
-				strings.Contains(p.body, "ACME") {
+			if p := h.browser(who).get(path); p.status != http.StatusUnauthorized || strings.Contains(p.body, "ACME") {
 				t.Errorf("%q %s: %d", who, path, p.status)
 			}
 		}

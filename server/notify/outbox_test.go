@@ -26,19 +26,8 @@ type leased struct {
 func (o *outbox) add(target, payload string, at time.Time) int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	job := store.Job{
-		ID:      int64(len(o.jobs) + 1),
-		Tenant:  "t",
-		State:   store.Waiting,
-		RunAt:   at,
-		Created: at,
-	}
-	job.Delivery = approval.Delivery{
-		Target:  target,
-		Event:   approval.EventOpened,
-		Subject: "req_1",
-		Payload: payload,
-	}
+	job := store.Job{ID: int64(len(o.jobs) + 1), Tenant: "t", State: store.Waiting, RunAt: at, Created: at}
+	job.Delivery = approval.Delivery{Target: target, Event: approval.EventOpened, Subject: "req_1", Payload: payload}
 	o.jobs = append(o.jobs, &leased{Job: job})
 	return job.ID
 }
@@ -65,8 +54,7 @@ func (o *outbox) Claim(
 	}
 	var out []store.Job
 	for _, j := range o.jobs {
-		if len(out) < limit && j.State == store.Waiting && slices.Contains(targets, j.Target) &&
-			!j.RunAt.After(now) &&
+		if len(out) < limit && j.State == store.Waiting && slices.Contains(targets, j.Target) && !j.RunAt.After(now) &&
 			!j.until.After(now) {
 			j.owner, j.until = owner, now.Add(lease)
 			j.Attempt++

@@ -88,13 +88,7 @@ func TestDeliveryEnds(t *testing.T) {
 			0,
 			5 * time.Second,
 		},
-		"never sent": {
-			&guard.Refusal{Err: guard.ErrBlocked},
-			store.DeadEnd,
-			"the address may not be reached",
-			0,
-			0,
-		},
+		"never sent": {&guard.Refusal{Err: guard.ErrBlocked}, store.DeadEnd, "the address may not be reached", 0, 0},
 		"permanent by wrapped": {
 			errors.Join(errors.New("outer"), notify.Permanent(errors.New("inner"))),
 			store.DeadEnd,
@@ -143,8 +137,7 @@ func TestDeliveryIsBuriedAfterItsAttempts(t *testing.T) {
 		<-time.After(14 * time.Hour) // of the bubble's clock
 		stop()
 		job := o.get(id)
-		if job.State != store.DeadEnd || job.Problem != "gave up after 12 attempts: refused" ||
-			len(starts) != 12 {
+		if job.State != store.DeadEnd || job.Problem != "gave up after 12 attempts: refused" || len(starts) != 12 {
 			t.Fatalf("after %d attempts: %s %q", len(starts), job.State, job.Problem)
 		}
 		for i := 1; i < len(starts); i++ {

@@ -57,12 +57,7 @@ func consume(t *testing.T, is permits.Issuers, tenant string, call resolve.Call)
 }
 
 func trade(args string) resolve.Call {
-	return resolve.Call{
-		Kind:      resolve.Tool,
-		Tool:      "trade",
-		Args:      resolve.Raw(args),
-		Principal: "mara",
-	}
+	return resolve.Call{Kind: resolve.Tool, Tool: "trade", Args: resolve.Raw(args), Principal: "mara"}
 }
 
 // keys returns the published keys of a tenant.
@@ -77,12 +72,7 @@ func keys(t *testing.T, is permits.Issuers, tenant string) (text []byte, status 
 
 func verifier(t *testing.T, tenant, audience string, keys []byte) *permit.Verifier {
 	t.Helper()
-	v, err := permit.NewVerifier(permit.Config{
-		Issuer:   url(tenant),
-		Audience: audience,
-		Keys:     keys,
-		Now:      at,
-	})
+	v, err := permit.NewVerifier(permit.Config{Issuer: url(tenant), Audience: audience, Keys: keys, Now: at})
 	must.Do(t, err)
 	return v
 }

@@ -42,11 +42,7 @@ func TestFetchedPoliciesStandBesideDirectories(t *testing.T) {
 		"a.agf.yaml":          agent("a", ""),
 		"rules/l.policy.yaml": strings.ReplaceAll(onQuote, "fetched", "local"),
 	})
-	p := load(t, plans.Config{
-		Agents:   []string{dir},
-		Policies: []string{dir + "/rules"},
-		Registry: registry,
-	})
+	p := load(t, plans.Config{Agents: []string{dir}, Policies: []string{dir + "/rules"}, Registry: registry})
 	c, err := p.Plan(t.Context(), "", "a")
 	must(t, err)
 	d := c.Plan.Decide(&resolve.Call{Kind: resolve.Tool, Tool: "quote"})

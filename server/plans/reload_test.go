@@ -41,8 +41,7 @@ func want(t *testing.T, p *plans.Plans, outcomes map[string]string) {
 // copy is kept.
 func problem(t *testing.T, all []plans.Problem, part, words string, kept bool) {
 	t.Helper()
-	if len(all) != 1 || all[0].Part != part || all[0].Kept != kept ||
-		!strings.Contains(fmt.Sprint(all[0]), words) {
+	if len(all) != 1 || all[0].Part != part || all[0].Kept != kept || !strings.Contains(fmt.Sprint(all[0]), words) {
 		t.Errorf("got %+v, want one problem of %s with %q, kept %t", all, part, words, kept)
 	}
 }
@@ -120,11 +119,7 @@ func TestKeepsTheLastGoodPolicies(t *testing.T) {
 	for _, denyBroken := range []bool{false, true} {
 		agents := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true")})
 		policies := write(t, deny)
-		p := load(t, plans.Config{
-			Agents:     []string{agents},
-			Policies:   []string{policies},
-			DenyBroken: denyBroken,
-		})
+		p := load(t, plans.Config{Agents: []string{agents}, Policies: []string{policies}, DenyBroken: denyBroken})
 		loose := strings.Replace(policyText, "[act]", "[other]", 1)
 		all := reloaded(t, p, policies, map[string]string{"p.policy.yaml": loose,
 			"q.policy.yaml": policyText}) // the same ref twice
@@ -197,10 +192,7 @@ func TestOneBrokenFileStopsNobodyElse(t *testing.T) {
 // TestNoAgentTakesThePlaceOfAdministration checks that a file with the reserved id is
 // refused with its position, and does not affect others.
 func TestNoAgentTakesThePlaceOfAdministration(t *testing.T) {
-	dir := write(
-		t,
-		map[string]string{"a.agf.yaml": agent("a", ""), "b.agf.yaml": agent("assent-administration", "")},
-	)
+	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ""), "b.agf.yaml": agent("assent-administration", "")})
 	p := load(t, plans.Config{Agents: []string{dir}})
 	want(t, p, map[string]string{"a": "allow", "assent-administration": "b.agf.yaml:2:16: metadata.id"})
 }
@@ -214,12 +206,7 @@ func TestAnIDStaysWithItsFile(t *testing.T) {
 		"the id a is also that of", false)
 	want(t, p, map[string]string{"a": "ask", "b": "allow"})
 	// b takes the id too and therefore stays b. A third file with the id b is refused.
-	reloaded(
-		t,
-		p,
-		dir,
-		map[string]string{"b.agf.yaml": agent("a", ""), "c.agf.yaml": agent("b", ", approval: true")},
-	)
+	reloaded(t, p, dir, map[string]string{"b.agf.yaml": agent("a", ""), "c.agf.yaml": agent("b", ", approval: true")})
 	want(t, p, map[string]string{"a": "ask", "b": "allow"})
 	// After the first one is deleted, the others still share the id, so it is ambiguous.
 	must(t, os.Remove(filepath.Join(dir, "a.agf.yaml")))
@@ -301,8 +288,7 @@ func TestDigestsAreOfWhatIsInForce(t *testing.T) {
 	check := func(agents, policies string) {
 		t.Helper()
 		parts := p.Parts()
-		if parts[0].Digest != agents || parts[1].Digest != policies || parts[0].Count != 2 ||
-			parts[1].Count != 1 {
+		if parts[0].Digest != agents || parts[1].Digest != policies || parts[0].Count != 2 || parts[1].Count != 1 {
 			t.Errorf("got %+v, want %s and %s", parts, agents, policies)
 		}
 	}
@@ -356,11 +342,7 @@ func TestNothingOutsideIsServed(t *testing.T) {
 		"agents/b.agf.yaml": agent("b", ""),
 	})
 	p := load(t, plans.Config{Agents: []string{filepath.Join(dir, "agents")}})
-	want(t, p, map[string]string{
-		"a":       "leads out of the folder",
-		"b":       "allow",
-		"outside": "unknown agent",
-	})
+	want(t, p, map[string]string{"a": "leads out of the folder", "b": "allow", "outside": "unknown agent"})
 	broken := strings.Replace(agent("a", "", "../outside.agf.yaml"), "alias: act", "alias: [act]", 1)
 	reloaded(t, p, filepath.Join(dir, "agents"), map[string]string{"a.agf.yaml": broken})
 	want(t, p, map[string]string{"outside": "unknown agent"})
@@ -369,10 +351,7 @@ func TestNothingOutsideIsServed(t *testing.T) {
 // TestUnusualFiles checks that something that can't be an agent's file affects only itself,
 // and does not block the loader.
 func TestUnusualFiles(t *testing.T) {
-	dir := write(
-		t,
-		map[string]string{"a.agf.yaml": agent("a", ""), "big.agf.yaml": "x: " + strings.Repeat("y", 4<<20)},
-	)
+	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ""), "big.agf.yaml": "x: " + strings.Repeat("y", 4<<20)})
 	must(t, os.Mkdir(filepath.Join(dir, "dir.agf.yaml"), 0o700))
 	for name, target := range map[string]string{"dangling.agf.yaml": "nowhere", "folder.agf.yaml": dir} {
 		must(t, os.Symlink(target, filepath.Join(dir, name)))

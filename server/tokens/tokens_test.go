@@ -119,11 +119,7 @@ func runtime(name string) tokens.Spec {
 // that answers, even for themselves, and that people can make only their own.
 func TestATokenThatAnswersIsMadeByItsPerson(t *testing.T) {
 	w := newWorld(t)
-	root := w.make(tokens.Spec{
-		Name:   "root",
-		Scopes: []string{"admin", "read"},
-		Person: "mara",
-	}, operator())
+	root := w.make(tokens.Spec{Name: "root", Scopes: []string{"admin", "read"}, Person: "mara"}, operator())
 	for _, person := range []string{"mara", "ben"} {
 		w.refuses(tokens.Spec{
 			Name:   "cli",
@@ -133,19 +129,11 @@ func TestATokenThatAnswersIsMadeByItsPerson(t *testing.T) {
 	}
 
 	mara := tokens.By{Person: "mara"}
-	w.refuses(tokens.Spec{
-		Name:   "cli",
-		Scopes: []string{"vote"},
-		Person: "ben",
-	}, mara, "person")
+	w.refuses(tokens.Spec{Name: "cli", Scopes: []string{"vote"}, Person: "ben"}, mara, "person")
 	w.refuses(tokens.Spec{Name: "cli", Scopes: []string{"vote"}}, mara, "person")
 	w.refuses(runtime("rt"), mara, "person") // a token of no person
 
-	own := w.make(tokens.Spec{
-		Name:   "cli",
-		Scopes: []string{"vote", "read"},
-		Person: "mara",
-	}, mara)
+	own := w.make(tokens.Spec{Name: "cli", Scopes: []string{"vote", "read"}, Person: "mara"}, mara)
 	if got := own.Expires.Sub(own.Created); got != 12*time.Hour {
 		t.Errorf("it lives %v", got)
 	}
@@ -175,11 +163,7 @@ func TestAdministrationAsksNoCalls(t *testing.T) {
 // does not outlive it.
 func TestATokenEndsWithItsMaker(t *testing.T) {
 	w := newWorld(t)
-	root := w.make(tokens.Spec{
-		Name:   "root",
-		Scopes: []string{"admin"},
-		Age:    48 * time.Hour,
-	}, operator())
+	root := w.make(tokens.Spec{Name: "root", Scopes: []string{"admin"}, Age: 48 * time.Hour}, operator())
 	second := w.make(tokens.Spec{Name: "second", Scopes: []string{"admin"}}, tokens.By{Token: &root})
 	third := w.make(runtime("rt"), tokens.By{Token: &second})
 	other := w.make(runtime("other"), operator())
@@ -254,11 +238,7 @@ func TestATokenIsBoundToAgentsUnlessAllAreNamed(t *testing.T) {
 	if all := w.make(unbound, by); all.Agents != nil {
 		t.Errorf("got %q", all.Agents)
 	}
-	w.refuses(tokens.Spec{
-		Name:   "reader",
-		Scopes: []string{"read"},
-		Agents: []string{"desk"},
-	}, by, "scopes")
+	w.refuses(tokens.Spec{Name: "reader", Scopes: []string{"read"}, Agents: []string{"desk"}}, by, "scopes")
 }
 
 // TestACommandLineSignsInWithACode checks that after a person has typed the code of a command
@@ -478,12 +458,7 @@ func TestTokensLiveAsLongAsTheirKind(t *testing.T) {
 		{"vote", 7 * day, 7 * day},
 		{"vote", 7*day + 1, 0},
 	} {
-		spec := tokens.Spec{
-			Name:   fmt.Sprintf("t%d", i),
-			Scopes: []string{c.scope},
-			Person: "mara",
-			Age:    c.age,
-		}
+		spec := tokens.Spec{Name: fmt.Sprintf("t%d", i), Scopes: []string{c.scope}, Person: "mara", Age: c.age}
 		if c.want == 0 {
 			w.refuses(spec, operator(), "expires_in")
 		} else if made := w.make(spec, operator()); made.Expires.Sub(made.Created) != c.want {

@@ -26,10 +26,7 @@ func (h *harness) takes(s Shown, want Reason, size int64) {
 // TestAWitnessKeepsOneHistory checks that a stored log only grows, and only with a proof.
 func TestAWitnessKeepsOneHistory(t *testing.T) {
 	w, h := newHarness(t, "witness.example"), newHarness(t, "server.example")
-	if _, err := w.keeper().Newest(t.Context(), "them", ledger.Origin(tenant)); !errors.Is(
-		err,
-		approval.ErrNotFound,
-	) {
+	if _, err := w.keeper().Newest(t.Context(), "them", ledger.Origin(tenant)); !errors.Is(err, approval.ErrNotFound) {
 		t.Fatal(err)
 	}
 

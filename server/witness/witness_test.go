@@ -113,11 +113,7 @@ func TestAnAddressIsSentTheNote(t *testing.T) {
 		w.WriteHeader(int(status.Load()))
 	}))
 	defer s.Close()
-	w, err := URL(Remote{
-		URL:   s.URL + "/secret-path",
-		Token: "sesame",
-		Guard: guard.Guard{Loopback: true},
-	})
+	w, err := URL(Remote{URL: s.URL + "/secret-path", Token: "sesame", Guard: guard.Guard{Loopback: true}})
 	must(t, err)
 	r := h.runner(w, true)
 	round(t, r, "it answers 500")

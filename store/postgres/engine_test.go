@@ -74,8 +74,7 @@ func TestSaysNothingAtTheStartThatPoolersRefuse(t *testing.T) {
 	rows := must.Get(conn.Query(t.Context(), "SELECT name FROM pg_settings WHERE source = 'client'"))(t)
 	set, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || slices.ContainsFunc(set, func(name string) bool {
-		return name != "application_name" &&
-			name != "client_encoding"
+		return name != "application_name" && name != "client_encoding"
 	}) {
 		t.Errorf("set by us: %v, %v", set, err)
 	}

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"sync"
@@ -13,34 +12,12 @@ import (
 	"github.com/assent-dev/assent/store/storetest"
 )
 
-// recorded is an engine that records the reads outside of transactions.
-type recorded struct {
-	*engine
-	mu  sync.Mutex
-	all []sqlstore.Stmt
-}
-
-func (r *recorded) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
-	r.mu.Lock()
-	r.all = append(r.all, sqlstore.Stmt{SQL: query, Args: args})
-	r.mu.Unlock()
-	return r.engine.Query(ctx, query, args...)
-}
-
-func (r *recorded) take() []sqlstore.Stmt {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := r.all
-	r.all = nil
-	return all
-}
-
 // TestListsReadFewRows checks that for a list of 2,000 open requests or records, PostgreSQL
 // reads no more rows than the page has, times the number of keys for groups and readers.
 func TestListsReadFewRows(t *testing.T) {
 	ctx := t.Context()
 	e, _ := suited(t, pgtest.New(t))
-	r := &recorded{engine: e}
+	r := &storetest.Recorder{Engine: e}
 	s := must.Get(sqlstore.New(ctx, r, sqlstore.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 
@@ -58,10 +35,10 @@ func TestListsReadFewRows(t *testing.T) {
 		"due of a reader of all": 51 * 3 * 2, "all of a reader of all": 51 * 3 * 2,
 		"records": 500, "records after one": 500, "due records": 500, "a record by alias": 1,
 	}
-	r.take() // reads of the opening
+	r.Take() // reads of the opening
 	analyzed := sync.OnceFunc(func() { analyze(t, e) })
 	read := func(what string) {
-		statements := r.take()
+		statements := r.Take()
 		if len(statements) == 0 {
 			t.Errorf("%s: nothing was read", what)
 		}

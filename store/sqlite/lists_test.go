@@ -1,11 +1,9 @@
 package sqlite
 
 import (
-	"context"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,28 +12,6 @@ import (
 	"github.com/assent-dev/assent/store/storetest"
 )
 
-// recorded is an engine that records the reads outside of transactions.
-type recorded struct {
-	*engine
-	mu  sync.Mutex
-	all []sqlstore.Stmt
-}
-
-func (r *recorded) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
-	r.mu.Lock()
-	r.all = append(r.all, sqlstore.Stmt{SQL: query, Args: args})
-	r.mu.Unlock()
-	return r.engine.Query(ctx, query, args...)
-}
-
-func (r *recorded) take() []sqlstore.Stmt {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := r.all
-	r.all = nil
-	return all
-}
-
 // TestListsReadIndexes checks that no list scans a whole table or sorts its results: there
 // is an index for every order.
 func TestListsReadIndexes(t *testing.T) {
@@ -43,13 +19,13 @@ func TestListsReadIndexes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	must.Do(t, create(path))
 	e := must.Get(connect(ctx, path, Options{Readers: 4, LockWait: time.Minute}))(t)
-	r := &recorded{engine: e}
+	r := &storetest.Recorder{Engine: e}
 	s := must.Get(sqlstore.New(ctx, r, sqlstore.Options{}))(t)
 	defer s.Close()
 
-	r.take() // reads of the opening
+	r.Take() // reads of the opening
 	read := func(what string) {
-		statements := r.take()
+		statements := r.Take()
 		if len(statements) == 0 {
 			t.Errorf("%s: nothing was read", what)
 		}

@@ -61,8 +61,7 @@ func FuzzRestore(f *testing.F) {
 	to := must.Get(sqliteOpen(filepath.Join(dir, "to.db")))(f)
 	f.Cleanup(func() { _ = errors.Join(from.Close(), to.Close()) })
 	f.Fuzz(func(t *testing.T, text string) {
-		if err := to.Restore(t.Context(), strings.NewReader(text)); err != nil &&
-			!errors.Is(err, store.ErrBackup) &&
+		if err := to.Restore(t.Context(), strings.NewReader(text)); err != nil && !errors.Is(err, store.ErrBackup) &&
 			!errors.Is(err, store.ErrUnavailable) {
 			t.Fatal(err)
 		}

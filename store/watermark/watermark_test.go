@@ -23,11 +23,7 @@ func open(t *testing.T, path string) *Watermark {
 
 // mark returns a log of n entries.
 func mark(n int64) store.Mark {
-	return store.Mark{
-		Size: n,
-		Root: [32]byte{byte(n)},
-		Time: time.Date(2026, 1, 1, 0, 0, int(n), 0, time.UTC),
-	}
+	return store.Mark{Size: n, Root: [32]byte{byte(n)}, Time: time.Date(2026, 1, 1, 0, 0, int(n), 0, time.UTC)}
 }
 
 func frozen(version int64, by string) store.Mark {
@@ -210,8 +206,7 @@ func TestAWatermarkIsCopiedForANewKey(t *testing.T) {
 	must.Do(t, w.Begin("two", "one", map[string]store.Mark{"default": mark(5)}))
 	must.Do(t, Copy(from, to))
 	next := open(t, to)
-	if next.Marks("one")["default"].Size != 4 || len(next.Marks("two")) != 0 ||
-		len(next.AllRevoked("default")) != 1 {
+	if next.Marks("one")["default"].Size != 4 || len(next.Marks("two")) != 0 || len(next.AllRevoked("default")) != 1 {
 		t.Errorf("the copy has %+v, %+v, %v", next.Marks("one"), next.Marks("two"), next.AllRevoked("default"))
 	}
 }

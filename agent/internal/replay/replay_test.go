@@ -236,8 +236,7 @@ func TestUpdate(t *testing.T) {
 	r.end()
 	written := must.Get(Load("testdata/a.json"))(t)
 	q := written[0].Request
-	if q.Method != "PUT" || q.Path != "/b" || q.Headers["X-Key"] != "other" ||
-		!bytes.Contains(q.Body, []byte("1.0")) ||
+	if q.Method != "PUT" || q.Path != "/b" || q.Headers["X-Key"] != "other" || !bytes.Contains(q.Body, []byte("1.0")) ||
 		len(r.errors) > 0 {
 		t.Errorf("got %+v, %v", q, r.errors)
 	}

@@ -36,11 +36,7 @@ func TestBars(t *testing.T) {
 	load := &model.Workload{Name: "d"}
 	made := func(name, engine string, scope subject.Scope, in subject.Input, allow float64) *row {
 		return &row{
-			entry: entry{&model.Workload{Name: name}, &subject.Subject{
-				Engine: engine,
-				Scope:  scope,
-				Input:  in,
-			}},
+			entry: entry{&model.Workload{Name: name}, &subject.Subject{Engine: engine, Scope: scope, Input: in}},
 			allow: measure.Result{P10: allow},
 			ask:   measure.Result{P10: 9_000},
 		}
@@ -82,15 +78,7 @@ func TestPrintBars(t *testing.T) {
 		t.Error("a bar that holds fails the run")
 	}
 
-	if printBars(&out, []bar{{
-		text:  "good",
-		got:   1,
-		limit: 2,
-	}, {
-		text:  "bad",
-		got:   3,
-		limit: 2,
-	}}) {
+	if printBars(&out, []bar{{text: "good", got: 1, limit: 2}, {text: "bad", got: 3, limit: 2}}) {
 		t.Error("a bar that is missed does not fail the run")
 	}
 
@@ -100,11 +88,7 @@ func TestPrintBars(t *testing.T) {
 }
 
 func TestNanoseconds(t *testing.T) {
-	for v, want := range map[float64]string{
-		12.34:     "12.3 ns",
-		4_567:     "4.57 µs",
-		8_900_000: "8.9 ms",
-	} {
+	for v, want := range map[float64]string{12.34: "12.3 ns", 4_567: "4.57 µs", 8_900_000: "8.9 ms"} {
 		if got := ns(v); got != want {
 			t.Errorf("%v: %q, want %q", v, got, want)
 		}

@@ -23,15 +23,7 @@ func TestGenerate(t *testing.T) {
 			return err
 		})
 		if err != nil || files != want || files != cases[i].files || bytes != cases[i].bytes {
-			t.Errorf(
-				"case %d: %d files of %d bytes, want %d and %d: %v",
-				i,
-				files,
-				bytes,
-				want,
-				cases[i].bytes,
-				err,
-			)
+			t.Errorf("case %d: %d files of %d bytes, want %d and %d: %v", i, files, bytes, want, cases[i].bytes, err)
 		}
 	}
 }

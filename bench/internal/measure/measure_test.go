@@ -17,19 +17,7 @@ func TestInterleave(t *testing.T) {
 			}
 		}
 	}
-	got := Interleave([]Task{{
-		Name: "one",
-		Ops:  1,
-		Pass: work(1),
-	}, {
-		Name: "hundred",
-		Ops:  1,
-		Pass: work(100),
-	}, {
-		Name: "ten of ten",
-		Ops:  10,
-		Pass: work(10),
-	}}, 20)
+	got := Interleave([]Task{{Name: "one", Ops: 1, Pass: work(1)}, {Name: "hundred", Ops: 1, Pass: work(100)}, {Name: "ten of ten", Ops: 10, Pass: work(10)}}, 20)
 	if ratio := got[1].P10 / got[0].P10; ratio < 20 {
 		t.Errorf("a hundredfold of work takes %.1f times as long", ratio)
 	}

@@ -82,21 +82,9 @@ func TestReference(t *testing.T) {
 		{Matcher{Key: "n", Op: Lte, Num: 4}, false},
 		{Matcher{Key: "o.n", Op: Gt, Num: 6}, true},
 		{Matcher{Key: "o.missing", Op: Ne, Num: 6}, false},
-		{Matcher{
-			Key:  "missing",
-			Op:   NotIn,
-			List: []string{"a"},
-		}, false},
-		{Matcher{
-			Key:  "s",
-			Op:   In,
-			List: []string{"abc", "d"},
-		}, true},
-		{Matcher{
-			Key:  "s",
-			Op:   NotIn,
-			List: []string{"abc", "d"},
-		}, false},
+		{Matcher{Key: "missing", Op: NotIn, List: []string{"a"}}, false},
+		{Matcher{Key: "s", Op: In, List: []string{"abc", "d"}}, true},
+		{Matcher{Key: "s", Op: NotIn, List: []string{"abc", "d"}}, false},
 		{Matcher{Key: "s", Op: Pattern, Regexp: Begins("ab")}, true},
 		{Matcher{Key: "s", Op: Pattern, Regexp: Ends("ab")}, false},
 	} {

@@ -301,30 +301,15 @@ func TestCompletion(t *testing.T) {
 			"alias",
 			"local_tools",
 		},
-		"an operator": {
-			"desk.agf.yaml",
-			strings.Replace(desk, "{gt: 100}", "\n              |", 1),
-			"not_in",
-			"alias",
-		},
-		"a sub-agent": {
-			"desk.agf.yaml",
-			strings.Replace(desk, "agent: checker\n", "agent: |\n", 1),
-			"checker",
-			"pay",
-		},
+		"an operator": {"desk.agf.yaml", strings.Replace(desk, "{gt: 100}", "\n              |", 1), "not_in", "alias"},
+		"a sub-agent": {"desk.agf.yaml", strings.Replace(desk, "agent: checker\n", "agent: |\n", 1), "checker", "pay"},
 		"a policy": {
 			"desk.agf.yaml",
 			strings.Replace(desk, "policy_ref: acme.trades", "policy_ref: |", 1),
 			"acme.trades",
 			"true",
 		},
-		"a variable": {
-			"desk.agf.yaml",
-			strings.Replace(desk, "tool_args.amount}}", "|", 1),
-			"tool_name",
-			"skill_args",
-		},
+		"a variable": {"desk.agf.yaml", strings.Replace(desk, "tool_args.amount}}", "|", 1), "tool_name", "skill_args"},
 		"the settings of the policy": {
 			"desk.agf.yaml",
 			strings.Replace(desk, "    steps:\n", "    |\n    steps:\n", 1),
@@ -480,12 +465,7 @@ func TestRename(t *testing.T) {
 		"2x":  "checker\n      source",
 		"x":   "Trades",
 	} {
-		err := c.conn.Call(
-			t.Context(),
-			"textDocument/rename",
-			c.at("desk.agf.yaml", desk, mark, "newName", name),
-			nil,
-		)
+		err := c.conn.Call(t.Context(), "textDocument/rename", c.at("desk.agf.yaml", desk, mark, "newName", name), nil)
 		if err == nil {
 			t.Errorf("%s becomes %s", mark, name)
 		}

@@ -88,12 +88,8 @@ action_space:
 		"renamed-field":            {"  mcp_servers: [{alias: s, allow_tools: [a]}]", remote},
 		"tool-list-unread":         {"  mcp_servers: [{alias: s, allowedTools: [a]}]", remote},
 		"group-without-args-match": {"  local_tools: [{alias: a, approval: {condition: {arg_match: {n: 5}}}}]", tool},
-		"argument-key": {
-			"  local_tools: [{alias: a, approval: {condition: {args_match: {parent.input.n: 5}}}}]", tool,
-		},
-		"delegation-key": {
-			"  remote_agents: [{alias: p, approval: {condition: {args_match: {risk: high}}}}]", hand,
-		},
+		"argument-key":             {"  local_tools: [{alias: a, approval: {condition: {args_match: {parent.input.n: 5}}}}]", tool},
+		"delegation-key":           {"  remote_agents: [{alias: p, approval: {condition: {args_match: {risk: high}}}}]", hand},
 		"tool-listed-twice": {
 			"  mcp_servers: [{alias: s, allowed_tools: [{name: a, approval: false}, {name: a, approval: " +
 				"true}]}]", remote,

@@ -152,9 +152,7 @@ func (c counted) Listen(
 
 func (c counted) Notified(ctx context.Context, r *server.Request) { c.gateway.Notified(ctx, r) }
 
-func (c counted) Handle(
-	ctx context.Context, r *server.Request, with *server.Exchange,
-) (json.RawMessage, *wire.Error) {
+func (c counted) Handle(ctx context.Context, r *server.Request, with *server.Exchange) (json.RawMessage, *wire.Error) {
 	if r.Method == wire.MethodCall {
 		path, _ := jsonmsg.ReadString(jsonmsg.Get(jsonmsg.Get(r.Params, "arguments"), "path"))
 		c.mu.Lock()

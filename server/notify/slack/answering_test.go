@@ -35,12 +35,7 @@ func TestSlackHidesAtAnyDepth(t *testing.T) {
 // person is not known.
 func TestSlackCallsAnUnknownPersonOne(t *testing.T) {
 	w := newWorld(t)
-	w.open(&resolve.Call{
-		Kind:      resolve.Tool,
-		Tool:      "trade",
-		Args:      []byte(`{}`),
-		Principal: "mallory",
-	})
+	w.open(&resolve.Call{Kind: resolve.Tool, Tool: "trade", Args: []byte(`{}`), Principal: "mallory"})
 	w.deliver()
 	w.shows("unknown person", "For: mallory", "Needs: 1 of any approver, 1 of risk")
 }

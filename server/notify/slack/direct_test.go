@@ -177,21 +177,15 @@ func TestOnlyTheDirectoryGivesTheUser(t *testing.T) {
 			people:    `  - {id: rita@acme.example, also: ["slack:T0PARTNER:U0RITA"]}`,
 			principal: rita,
 		},
-		"a longer team": {
-			people:    `  - {id: rita@acme.example, also: ["slack:T0HOMES:U0RITA"]}`,
-			principal: rita,
-		},
-		"a channel": {people: `  - {id: rita@acme.example, also: ["slack:C0RISK"]}`, principal: rita},
+		"a longer team": {people: `  - {id: rita@acme.example, also: ["slack:T0HOMES:U0RITA"]}`, principal: rita},
+		"a channel":     {people: `  - {id: rita@acme.example, also: ["slack:C0RISK"]}`, principal: rita},
 		"two users in a name": {
 			people:    `  - {id: rita@acme.example, also: ["slack:U0RITA,U0EVE"]}`,
 			principal: rita,
 		},
 		"another scheme": {people: `  - {id: rita@acme.example, also: ["teams:U0RITA"]}`, principal: rita},
-		"a mail address": {
-			people:    `  - {id: rita@acme.example, also: ["u0rita@acme.example"]}`,
-			principal: rita,
-		},
-		"unknown": {people: `  - {id: bob@acme.example, also: ["slack:U0BOB"]}`, principal: "slack:U0EVE"},
+		"a mail address": {people: `  - {id: rita@acme.example, also: ["u0rita@acme.example"]}`, principal: rita},
+		"unknown":        {people: `  - {id: bob@acme.example, also: ["slack:U0BOB"]}`, principal: "slack:U0EVE"},
 		"unknown by a team": {
 			people:    `  - {id: bob@acme.example, also: ["slack:U0BOB"]}`,
 			principal: "slack:T0HOME:U0BOB",

@@ -72,8 +72,7 @@ func TestHangingSlackEndsWithTheContext(t *testing.T) {
 	}
 	defer close(release)
 	err := w.app.Send(ctx, w.job(r, 1))
-	if got, ok := errors.AsType[*notify.Failure](err); !ok || got.Permanent ||
-		!errors.Is(err, context.Canceled) {
+	if got, ok := errors.AsType[*notify.Failure](err); !ok || got.Permanent || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -90,8 +89,7 @@ func TestWrongTokenIsBuried(t *testing.T) {
 func TestUnknownRequestIsBuried(t *testing.T) {
 	w := newWorld(t)
 	err := w.app.Send(t.Context(), w.job(&approval.Request{ID: "apr_gone"}, 1))
-	if got, ok := errors.AsType[*notify.Failure](err); !ok || !got.Permanent ||
-		!errors.Is(err, approval.ErrNotFound) {
+	if got, ok := errors.AsType[*notify.Failure](err); !ok || !got.Permanent || !errors.Is(err, approval.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
 }

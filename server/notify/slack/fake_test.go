@@ -506,8 +506,7 @@ func (e *element) input() error {
 }
 
 func (e *element) menu() error {
-	if len(e.Options) == 0 || len(e.Options) > 100 || e.Text != nil || e.Value != "" || e.URL != "" ||
-		e.Style != "" {
+	if len(e.Options) == 0 || len(e.Options) > 100 || e.Text != nil || e.Value != "" || e.URL != "" || e.Style != "" {
 		return fmt.Errorf("menu of %d options", len(e.Options))
 	}
 	for _, o := range e.Options {

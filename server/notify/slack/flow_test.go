@@ -240,8 +240,7 @@ func TestEditVoidsOldButtons(t *testing.T) {
 	w.deliver()
 	w.shows("Edited by bob@acme.example, revision 1", `"amount": 4`)
 	w.click(w.only(), approve, "U0ALICE")
-	if got := w.request(r.ID); got.State != approval.Approved ||
-		string(got.Current().Call.Args) != `{"amount":4}` {
+	if got := w.request(r.ID); got.State != approval.Approved || string(got.Current().Call.Args) != `{"amount":4}` {
 		t.Errorf("got %s of %s", got.State, got.Current().Call.Args)
 	}
 }
@@ -372,8 +371,7 @@ func TestDeletedMessageComesBackWhilePeopleAreAsked(t *testing.T) {
 func TestOtherTenantsStayOut(t *testing.T) {
 	w, _ := asked(t, "trade", `{"amount":5}`, func(c *slack.Config) { c.Tenant = "globex" })
 	jobs, err := w.store.Jobs(t.Context(), tenant, "dead", 10)
-	if err != nil || len(jobs) != 1 || !strings.Contains(jobs[0].Problem, "another tenant") ||
-		len(w.slack.now()) != 0 {
+	if err != nil || len(jobs) != 1 || !strings.Contains(jobs[0].Problem, "another tenant") || len(w.slack.now()) != 0 {
 		t.Errorf("got %+v, %v", jobs, err)
 	}
 }

@@ -57,8 +57,7 @@ func FuzzParseBody(f *testing.F) {
 		if err != nil || in.step == stepNone {
 			return
 		}
-		if !userForm().MatchString(in.user) || !teamForm().MatchString(in.team) ||
-			strings.Count(in.name(), ":") != 2 {
+		if !userForm().MatchString(in.user) || !teamForm().MatchString(in.team) || strings.Count(in.name(), ":") != 2 {
 			t.Errorf("took %q as a name", in.name())
 		}
 		if again, err := parseTicket(in.ticket.String()); err != nil || again != in.ticket {

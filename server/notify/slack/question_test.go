@@ -36,12 +36,7 @@ func (w *world) asksFor(principal, tool, args string, q approval.Question) *appr
 		Agent:    agentID,
 		Key:      approval.NewKey(),
 		Question: q,
-		Call: &resolve.Call{
-			Kind:      resolve.Tool,
-			Tool:      tool,
-			Args:      []byte(args),
-			Principal: principal,
-		},
+		Call:     &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), Principal: principal},
 	})
 	if err != nil || out.Request == nil {
 		w.t.Fatalf("ask: %+v, %v", out, err)
@@ -135,8 +130,7 @@ func TestDismissInSlack(t *testing.T) {
 	w := newWorld(t)
 	r := w.asks("trade", `{}`, yesOrNo())
 	w.click(w.only(), dismiss, "U0RITA")
-	if got := w.request(r.ID); got.State != approval.Answered || got.Cause != approval.ByDismissal ||
-		*got.Chosen != 2 {
+	if got := w.request(r.ID); got.State != approval.Answered || got.Cause != approval.ByDismissal || *got.Chosen != 2 {
 		t.Fatalf("%s (%s) %v", got.State, got.Cause, got.Chosen)
 	}
 	w.answeredMessage("Dismissed, which picked the default [2] by rita@acme.example")

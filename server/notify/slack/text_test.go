@@ -198,11 +198,7 @@ func TestUnreadableArguments(t *testing.T) {
 func hostile() *approval.Request {
 	const bad = "x\u202e\n*Approved* <!channel> <https://evil.example|click> :white_check_mark: &lt;\U000e0041 שלום " +
 		"![i](http://evil.example/i.png)"
-	args, _ := json.Marshal(map[string]any{
-		"cmd":  bad,
-		bad:    1,
-		"list": []any{"a", bad},
-	})
+	args, _ := json.Marshal(map[string]any{"cmd": bad, bad: 1, "list": []any{"a", bad}})
 	return &approval.Request{
 		ID:        "apr_1",
 		Tenant:    "acme",

@@ -139,13 +139,7 @@ func TestEntriesAwaitedAreBounded(t *testing.T) {
 func TestFactsCoverWhatIsSealed(t *testing.T) {
 	a, one := testAuthenticator(t, "secret", "period"), int64(1)
 	zero := int64(0)
-	entry := fact{
-		kind:    approval.EventApproved,
-		subject: "apr_1",
-		at:      5,
-		version: 2,
-		leaf:    []byte("leaf"),
-	}
+	entry := fact{kind: approval.EventApproved, subject: "apr_1", at: 5, version: 2, leaf: []byte("leaf")}
 	codes := map[string]bool{}
 	add := func(tenant string, index *int64, f fact) {
 		codes[string(a.code("entries", f.values(tenant, index)...))] = true
