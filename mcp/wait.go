@@ -220,7 +220,7 @@ func (w *waiting) unwant(ctx context.Context, key string) {
 	}
 }
 
-// ask has people decide about a call, and waits for them as long as
+// ask asks people about a call, and waits for them as long as
 // the caller may.
 func (w *waiting) ask(
 	ctx context.Context, r *server.Request, q *request, with *server.Exchange,

@@ -239,7 +239,7 @@ func (h *harness) voter(person string) string {
 	})
 }
 
-// admins is the group of administrators of every tenant.
+// admins returns the group of administrators of every tenant.
 func admins(string) string { return "admins" }
 
 // administer asks for an act of administration, has both administrators approve it, and

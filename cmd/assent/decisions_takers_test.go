@@ -155,7 +155,7 @@ func takers() []taker {
 	}...)
 }
 
-// hookTakers are the hooks of coding agents, which ask without a server.
+// hookTakers returns the hooks of coding agents, which ask without a server.
 func hookTakers(sites ...string) (all []taker) {
 	for product, doc := range hookDocs() {
 		all = append(all, taker{
@@ -298,7 +298,7 @@ func TestEveryPlaceThatCompilesIsInTheTable(t *testing.T) {
 	visit(program{Backend: backend()}.command())
 }
 
-// undeciding are commands with policies that decide nothing.
+// undeciding returns commands with policies that decide nothing.
 func undeciding() map[string]string {
 	return map[string]string{
 		"assent mcp install":  "writes the gateway's configuration, which may name a file",

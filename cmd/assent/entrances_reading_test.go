@@ -101,7 +101,7 @@ var storeReads = regexp.MustCompile(
 	`(?:[sS]tore\.(?:Requests?|Summaries|Similar|Grants?|Votes|History|Entries|Leaves|Jobs|Heads)|` +
 		`(?:[sS]ervice|Requests)\.(?:Request|Own))\(`)
 
-// readSites are the functions of the server that read the store.
+// readSites returns the functions of the server that read the store.
 func readSites(t *testing.T) []string {
 	t.Helper()
 	var out []string

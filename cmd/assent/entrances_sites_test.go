@@ -78,7 +78,7 @@ type siteFinder struct {
 	found []string
 }
 
-// sites are the functions of a file in a folder that make such values,
+// sites returns the functions of a file in a folder that make such values,
 // by their package's path and name.
 func sites(folder, src string, names []string) ([]string, error) {
 	f, err := parser.ParseFile(token.NewFileSet(), folder, src, parser.SkipObjectResolution)
