@@ -209,7 +209,8 @@ func (w *waiting) want(
 // come meanwhile.
 func (w *waiting) unwant(ctx context.Context, key string) {
 	_, err := w.keeper.engine.Change(ctx, key, func(c *record) error {
-		if c.Over() || c.State == durable.Running || c.Part.WantedBy != w.keeper.process || w.keeper.waiters.one(key) != nil {
+		others := c.Part.WantedBy != w.keeper.process || w.keeper.waiters.one(key) != nil
+		if c.Over() || c.State == durable.Running || others {
 			return durable.ErrUnchanged
 		}
 		c.Part.Wanted = time.Time{}

@@ -304,7 +304,7 @@ func TestSignInsThatAreRefused(t *testing.T) {
 		"clients by http":      {meta("registration_endpoint", "http://login.example/"), "registration endpoint"},
 		"no clients":           {status("/register", 403), "client registration failed: status 403"},
 		"clients elsewhere":    {status("/register", 302), "client registration failed: status 302"},
-		"clients by a key":     {meta("token_endpoint_auth_methods_supported", byKey), "no client authentication method"},
+		"clients by a key":     {meta("token_endpoint_auth_methods_supported", byKey), "no client authentication"},
 		"no sign-in":           {open, "doesn't ask for a sign-in"},
 	} {
 		t.Run(name, func(t *testing.T) {
