@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// booking is a flow that looks for a seat, asks for consent and data, and books once.
+// booking returns a flow that looks for a seat, asks for consent and data, and books once.
 func booking(looks, books *int) Agent {
 	return NewFlow("booking", FlowConfig{NewID: func(key string) (string, error) {
 		return "q-" + key, nil

@@ -81,7 +81,7 @@ func (d *desk) book(ctx context.Context, f *agent.Flow) error {
 	return nil
 }
 
-// run is one run in a separate process.
+// run makes one run in a separate process.
 func (d *desk) run(said ...content.Content) (*agent.Thread, *agent.Response) {
 	d.t.Helper()
 	thread := must.Get(agent.LoadOrNew(d.t.Context(), d.store, "trip"))(d.t)

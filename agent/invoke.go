@@ -253,7 +253,7 @@ func AtOnce(opt *Options, n int, run func(i int) Outcome) ([]Outcome, *Options) 
 
 var errUnfinished = errors.New("the function ended its goroutine")
 
-// unfinished is the outcome of a function that never returns.
+// unfinished returns the outcome of a function that never returns.
 func unfinished(opt *Options) Outcome { return Outcome{Err: errUnfinished, Options: opt} }
 
 // Failures counts consecutive turns in which a function failed.

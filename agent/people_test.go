@@ -105,7 +105,7 @@ func (o *office) load() *agent.Thread {
 	return thread
 }
 
-// run is one run in a separate process.
+// run makes one run in a separate process.
 func (o *office) run(messages ...*content.Message) *agent.Response {
 	o.t.Helper()
 	return must.Get(o.try(messages...))(o.t)

@@ -146,7 +146,7 @@ func (b *base) askedBy(ctx context.Context, r *server.Request) (*caller, *wire.E
 		return nil, wire.Fail(wire.CodeInvalidRequest, "the caller is not configured")
 	case err != nil:
 		b.cfg.Log.ErrorContext(ctx, "a caller can't be found", "error", err)
-		return nil, wire.Fail(wire.CodeInternal, "nobody can say now who calls")
+		return nil, wire.Fail(wire.CodeInternal, "the caller can't be looked up now")
 	}
 
 	return by, nil

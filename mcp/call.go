@@ -24,7 +24,7 @@ func (g *Gateway) toolsCall(
 		return g.waiting.waitFor(ctx, r, c, with)
 	}
 	if s := g.lister.signInTool(c.Name); s != nil {
-		return g.lister.tellSignIn(ctx, r, c, s)
+		return g.lister.callSignInTool(ctx, r, c, s)
 	}
 	q, bad := g.read(ctx, r, c)
 	if bad != nil {

@@ -231,6 +231,6 @@ func testM89(t *testing.T) {
 	} {
 		i.Set(change)
 		fresh := w.issued(t, i, t.Output())
-		fresh.expect(http.StatusServiceUnavailable, "keys can't be had", fresh.post(call, headers...))
+		fresh.expect(http.StatusServiceUnavailable, "keys can't be fetched", fresh.post(call, headers...))
 	}
 }

@@ -243,7 +243,7 @@ func (r *row) web(changes ...func(*server.HTTPConfig)) *web {
 	return &web{t: r.t, url: at.URL, client: at.Client()}
 }
 
-// at is the same gateway at an address with a suffix.
+// at returns the same gateway at an address with a suffix.
 func (w *web) at(behind string) *web {
 	return &web{t: w.t, url: w.url + behind, client: w.client}
 }
@@ -264,7 +264,7 @@ func two(cfg *mcp.Config) {
 // short, the call is only repeated more often.
 func short(cfg *mcp.Config) { cfg.Callers[0].Hold = 200 * time.Millisecond }
 
-// another is a second server behind the gateway.
+// another returns a second server behind the gateway.
 func another(t *testing.T, cfg *mcp.Config, alias string, s mcptest.Script) *mcptest.Server {
 	t.Helper()
 	u := mcptest.New(t, s)

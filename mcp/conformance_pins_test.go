@@ -320,7 +320,7 @@ func testM80(t *testing.T) {
 	}
 }
 
-// named are tools with names.
+// named returns tools with names.
 func named(names ...string) (all []json.RawMessage) {
 	for _, name := range names {
 		all = append(all, json.RawMessage(`{"name":"`+name+`","inputSchema":{"type":"object"}}`))
@@ -329,7 +329,7 @@ func named(names ...string) (all []json.RawMessage) {
 	return all
 }
 
-// alike are two names that are equal after shortening.
+// alike returns two names that are equal after shortening.
 func alike(limit int) (one, other string) {
 	const digits = 6
 	seen := map[string]string{}
@@ -407,7 +407,7 @@ func testM82(t *testing.T) {
 	}
 }
 
-// numbered are n tools.
+// numbered returns n tools.
 func numbered(n int) (all []json.RawMessage) {
 	for i := range n {
 		all = append(all, named(fmt.Sprintf("tool_%04d", i))...)

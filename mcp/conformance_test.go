@@ -56,7 +56,7 @@ func TestConformanceTable(t *testing.T) {
 	}
 }
 
-// conformance are the tests of the rows.
+// conformance returns the tests of the rows.
 func conformance() map[string]func(*testing.T) {
 	return map[string]func(*testing.T){
 		"M01": testM01, "M02": testM02, "M03": testM03, "M04": testM04, "M05": testM05,

@@ -32,7 +32,7 @@ func newSiteRow(t *testing.T, s mcptest.Script, on visited, change func(*mcp.Con
 	return newSiteRowOf(t, mcptest.Clerk, s, on, change)
 }
 
-// newSiteRowOf is such a row with an agent's file of its own.
+// newSiteRowOf returns such a row with an agent's file of its own.
 func newSiteRowOf(t *testing.T, agent string, s mcptest.Script, on visited, change func(*mcp.Config)) *siteRow {
 	t.Helper()
 	site := mcptest.NewSite(t, s, on)
@@ -104,7 +104,7 @@ func provesNothing(t *testing.T, era string, status int) {
 	c := r.connect(t)
 	reason := "can't be reached"
 	if status == http.StatusUnauthorized {
-		reason = "wants a sign-in"
+		reason = "requires a sign-in"
 	}
 	c.expect(c.call("read_file", `{}`), reason)
 	if first := r.site.Visits("server/discover"); len(first) == 0 || len(r.site.Visits("initialize")) > 0 {

@@ -30,7 +30,7 @@ func (w *web) stream(resp *http.Response) *stream {
 	return &stream{t: w.t, lines: bufio.NewScanner(resp.Body)}
 }
 
-// line is the next line with a prefix, without that.
+// line returns the next line with a prefix, without that.
 func (s *stream) line(prefix string) string {
 	s.t.Helper()
 	for s.lines.Scan() {

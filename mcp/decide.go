@@ -21,7 +21,7 @@ func (k *keeper) decide(ctx context.Context, c *record) (durable.Ruling, error) 
 		return refused(textGone), nil
 	}
 	if err != nil {
-		return durable.Ruling{}, fmt.Errorf("nobody can say who called: %w", err)
+		return durable.Ruling{}, fmt.Errorf("look up the caller: %w", err)
 	}
 	t, call, why := k.present(ctx, c, owner)
 	if why != "" {
@@ -47,7 +47,7 @@ func (k *keeper) decide(ctx context.Context, c *record) (durable.Ruling, error) 
 }
 
 // errRules means that the rules can't be read now.
-var errRules = errors.New("the rules could not be had")
+var errRules = errors.New("the rules could not be read")
 
 // withoutRules returns the message for calls that don't run because the rules can't be read.
 func withoutRules(err error) string {
@@ -87,7 +87,7 @@ func (k *keeper) within(v hold.Verdict) time.Duration {
 }
 
 // textGone is the reason of a call whose caller is no longer allowed to call.
-const textGone = "Whoever asked may not call here any more"
+const textGone = "The caller may not call here any more"
 
 // refused ends a call before it ran, with a reason.
 func refused(why string) durable.Ruling {

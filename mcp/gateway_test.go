@@ -42,7 +42,7 @@ people:
 groups: {risk: {description: People who judge.}}
 `
 
-// upstreamTools are the tools of the server.
+// upstreamTools returns the tools of the server.
 func upstreamTools() []json.RawMessage {
 	return []json.RawMessage{
 		json.RawMessage(`{"name":"read_file","description":"Reads.","inputSchema":{"type":"object"}}`),

@@ -30,7 +30,7 @@ func havingItems(resources, templates, prompts string) mcptest.Script {
 	return s
 }
 
-// openFor is an agent that may do everything with servers.
+// openFor returns an agent that may do everything with servers.
 func openFor(aliases ...string) string {
 	var all strings.Builder
 	for _, alias := range aliases {

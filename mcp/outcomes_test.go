@@ -240,7 +240,7 @@ func TestServerThatWantsASignInIsNotSaidToBeGone(t *testing.T) {
 	t.Parallel()
 	l := newLister(func(context.Context) error { return fmt.Errorf("%w: 401", upstream.ErrSignIn) })
 	w := newWorld(t, func(cfg *mcp.Config) { cfg.Servers[0].Upstream = l })
-	w.connect(t).expect(w.connect(t).call("read_file", `{}`), "Not run. The server files wants a sign-in")
+	w.connect(t).expect(w.connect(t).call("read_file", `{}`), "Not run. The server files requires a sign-in")
 }
 
 func TestAServerThatCouldNotBeListedIsAskedAgain(t *testing.T) {

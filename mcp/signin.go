@@ -36,8 +36,8 @@ func (l *lister) signInView(s *Server) []byte {
 	return written(func(w *jsonmsg.Writer) {
 		w.Member("name", l.cfg.Naming.Own(signInName+s.Alias))
 		w.Member("title", "Sign in to "+s.Alias+" first")
-		w.Member("description", "Sign in first: the server "+s.Alias+" wants a person to sign in before its tools can "+
-			"be listed. This tool runs nothing. It tells how the person signs in, and whether that has happened.")
+		w.Member("description", "Sign in first: the server "+s.Alias+" requires a person to sign in before its tools "+
+			"can be listed. This tool runs nothing. It returns the sign-in command, or that the sign-in is complete.")
 		w.Name("inputSchema").Raw([]byte(`{"type":"object","additionalProperties":false}`))
 		w.Name("annotations").Raw([]byte(
 			`{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`,
@@ -56,9 +56,9 @@ func (l *lister) signInTool(name string) *Server {
 	return nil
 }
 
-// tellSignIn answers a call of such a tool. It lists the server again, in case a person has signed
+// callSignInTool answers a call of such a tool. It lists the server again, in case a person has signed
 // in meanwhile.
-func (l *lister) tellSignIn(
+func (l *lister) callSignInTool(
 	ctx context.Context, r *server.Request, c *wire.Call, s *Server,
 ) (json.RawMessage, *wire.Error) {
 	if _, bad := l.askedBy(ctx, r); bad != nil {
@@ -79,7 +79,7 @@ func (l *lister) tellSignIn(
 	if _, failed := l.tools.last(); failed[s.Alias] != nil {
 		return l.say(r, notRun(textDown(s, failed[s.Alias])))
 	}
-	return l.say(r, &wire.Said{Text: "Somebody has signed in: the tools of " + s.Alias + " are listed now."})
+	return l.say(r, &wire.Said{Text: "Signed in: the tools of " + s.Alias + " are listed now."})
 }
 
 // plainScope matches scopes that mean nothing else to a shell.
@@ -88,9 +88,9 @@ var plainScope = pattern.Of(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$`)
 // mostScopes limits how many scopes of a server are repeated.
 const mostScopes = 10
 
-// textSignIn returns the answer to calls of a server that wants a sign-in.
+// textSignIn returns the answer to calls of a server that requires a sign-in.
 func textSignIn(s *Server, why error) string {
-	text := "The server " + s.Alias + " wants a sign-in"
+	text := "The server " + s.Alias + " requires a sign-in"
 	command := s.SignIn
 	if lacks, is := errors.AsType[*upstream.ScopeError](why); is {
 		text += ", because the token of the last one lacks a scope"
@@ -101,7 +101,7 @@ func textSignIn(s *Server, why error) string {
 		}
 	}
 	if s.SignIn == "" {
-		return text + ", and takes no token that the gateway has; its operators must set token_file or oauth."
+		return text + ", and the gateway has no token that it accepts; its operators must set token_file or oauth."
 	}
 	return text + ". A person has to run `" + command + "` in a terminal on the machine of the gateway. Then call " +
 		"again."

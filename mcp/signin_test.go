@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/mcp/upstream"
 )
 
-// TestSignInTools: a server that wants a sign-in has one tool, whose name fits the limit, in each
+// TestSignInTools: a server that requires a sign-in has one tool, whose name fits the limit, in each
 // era. What the server says about scopes can't change the command.
 func TestSignInTools(t *testing.T) {
 	t.Parallel()
@@ -30,12 +30,12 @@ func TestSignInTools(t *testing.T) {
 	}
 	c.no(list, "read_file")
 	name := list[strings.Index(list, "assent__s_"):][:16]
-	const want = "Not run. The server files wants a sign-in, because the token of the last one lacks a scope. " +
+	const want = "Not run. The server files requires a sign-in, because the token of the last one lacks a scope. " +
 		"A person has to run `sign-in-here --scope a:b --scope c/d` in a terminal"
 	c.expect(c.call(name, `{}`), want)
 	c.expect(c.call("read_file", `{}`), want)
 	l.from(nil)
-	c.expect(c.call(name, `{}`), "Somebody has signed in: the tools of files are listed now.")
+	c.expect(c.call(name, `{}`), "Signed in: the tools of files are listed now.")
 	c.expect(c.call("read_file", `{}`), "done 1")
 	c.no(c.say(`{"jsonrpc":"2.0","id":6,"method":"tools/list"}`), name)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// both has approvers asked, and then mara in her client.
+// both configures the gateway to ask approvers, and then mara in her client.
 func both(cfg *mcp.Config) {
 	long(cfg)
 	inPlace(cfg)

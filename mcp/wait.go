@@ -209,7 +209,8 @@ func (w *waiting) want(
 // come meanwhile.
 func (w *waiting) unwant(ctx context.Context, key string) {
 	_, err := w.keeper.engine.Change(ctx, key, func(c *record) error {
-		if c.Over() || c.State == durable.Running || c.Part.WantedBy != w.keeper.process || w.keeper.waiters.one(key) != nil {
+		others := c.Part.WantedBy != w.keeper.process || w.keeper.waiters.one(key) != nil
+		if c.Over() || c.State == durable.Running || others {
 			return durable.ErrUnchanged
 		}
 		c.Part.Wanted = time.Time{}
@@ -220,7 +221,7 @@ func (w *waiting) unwant(ctx context.Context, key string) {
 	}
 }
 
-// ask has people decide about a call, and waits for them as long as
+// ask asks people about a call, and waits for them as long as
 // the caller may.
 func (w *waiting) ask(
 	ctx context.Context, r *server.Request, q *request, with *server.Exchange,

@@ -235,7 +235,7 @@ func (h *harness) voter(person string) string {
 	return h.token(store.Token{Name: "cli-" + person, Person: person, Scopes: []string{"read", "vote"}})
 }
 
-// admins is the group of administrators of every tenant.
+// admins returns the group of administrators of every tenant.
 func admins(string) string { return "admins" }
 
 // administer asks for an act of administration, has both administrators approve it, and

@@ -19,17 +19,17 @@ import (
 // *BadError.
 type Codec struct{ w *wire }
 
-// DotNet is the format of Microsoft.Extensions.AI: $type, camelCase, arguments as an object. It
+// DotNet returns the format of Microsoft.Extensions.AI: $type, camelCase, arguments as an object. It
 // also reads the names of older releases.
 func DotNet() Codec { return Codec{wires[dotNet]} }
 
-// Python is the format of Microsoft's Agent Framework for Python: type, snake_case, arguments
+// Python returns the format of Microsoft's Agent Framework for Python: type, snake_case, arguments
 // as a JSON string. Whether an approval is about a hosted MCP call is encoded in members that
 // every client can set (hosted, and server_label in older releases), so a decoded *MCPCall
 // doesn't prove that the call is hosted. The format has no member for a message's time.
 func Python() Codec { return Codec{wires[python]} }
 
-// GoFramework is the format of Microsoft's Agent Framework for Go: Type, PascalCase, arguments
+// GoFramework returns the format of Microsoft's Agent Framework for Go: Type, PascalCase, arguments
 // as a JSON string.
 func GoFramework() Codec { return Codec{wires[goFramework]} }
 

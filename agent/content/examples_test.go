@@ -51,7 +51,7 @@ type example struct {
 	value content.Content
 }
 
-// examples are values that every format carries completely.
+// examples returns values that every format carries completely.
 func examples() []example {
 	edited := transfer()
 	edited.Arguments = raw(`{"amount":4,"to":"Zoë"}`)

@@ -193,7 +193,7 @@ func TestMCPApprovalStored(t *testing.T) {
 		`  text "4."`)
 }
 
-// payer is a marked function that counts its runs.
+// payer returns a marked function that counts its runs.
 func payer(runs *[]string) agent.Function {
 	return agent.RequireApproval(agent.NewFunction("pay", "Pays.", json.RawMessage(`{"type":"object"}`),
 		func(_ context.Context, arguments json.RawMessage) (any, error) {

@@ -468,7 +468,7 @@ func TestPeopleElsewhereAnswer(t *testing.T) {
 	testwait.Until(t, "the result", func() bool { return o.turn(a, th).Text() == `it says "did write"` })
 }
 
-// wantsSignIn is a tool server whose only operation requires its user to sign in, and ends when
+// wantsSignIn returns a tool server whose only operation requires its user to sign in, and ends when
 // end is called.
 func wantsSignIn(t *testing.T, link string) (server *httptest.Server, end func()) {
 	t.Helper()

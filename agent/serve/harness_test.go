@@ -133,7 +133,7 @@ func (w *world) client(token string) *a2a.Client {
 	return must.Get(a2a.NewClient(a2a.ClientConfig{URL: w.url, Token: token, Loopback: true}))(w.t)
 }
 
-// planner is an agent whose only tool is the remote agent.
+// planner returns an agent whose only tool is the remote agent.
 func (w *world) planner(cfg a2a.RemoteConfig) agent.Agent {
 	cfg.Name = "ask_seller"
 	model := &seller{content.FunctionCall{CallID: "call_9", Name: "ask_seller",

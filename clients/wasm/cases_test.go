@@ -25,7 +25,7 @@ type recorded struct {
 	Answer  json.RawMessage `json:"answer"`
 }
 
-// requests are checks and decisions of the examples, and the decisions
+// requests returns checks and decisions of the examples, and the decisions
 // that the tests of resolve record.
 func requests(t testing.TB) []body {
 	t.Helper()
@@ -67,7 +67,7 @@ func (b body) choose(config, parent string) {
 	}
 }
 
-// yamlFiles are the texts below a directory, by their paths.
+// yamlFiles returns the texts below a directory, by their paths.
 func yamlFiles(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -92,7 +92,7 @@ interface: {input: {type: object}, output: {type: object}}
 execution_policy: {id: agf.react, config: {instructions: Tell., model: any}}
 `
 
-// stories are the cases of resolve: a file each, with an agent, its
+// stories returns the cases of resolve: a file each, with an agent, its
 // policies and calls.
 func stories(t testing.TB) []body {
 	t.Helper()
@@ -135,7 +135,7 @@ func story(a *txtar.Archive) body {
 	return b
 }
 
-// refused are requests that can't be used.
+// refused returns requests that can't be used.
 func refused() []body {
 	return []body{
 		{},
@@ -146,7 +146,7 @@ func refused() []body {
 	}
 }
 
-// whole is an agent's file with what its story leaves out.
+// whole returns an agent's file with what its story leaves out.
 func whole(text string) string {
 	if strings.HasPrefix(text, version) {
 		return text
@@ -179,7 +179,7 @@ func TestAnswersAreRecorded(t *testing.T) {
 	golden.Equal(t, "answers.jsonl", b.String())
 }
 
-// all are the requests with the answers of this process.
+// all returns the requests with the answers of this process.
 func all(t testing.TB) []recorded {
 	t.Helper()
 	var out []recorded
@@ -194,7 +194,7 @@ func all(t testing.TB) []recorded {
 	return out
 }
 
-// single are the requests to decide with one call each, and what is
+// single returns the requests to decide with one call each, and what is
 // answered to it.
 func single(t testing.TB) map[string][2]string {
 	t.Helper()

@@ -86,7 +86,7 @@ func (r *repository) read(name string) string {
 	return string(text)
 }
 
-// program is this test binary under the name agf-validate.
+// program returns the path of this test binary under the name agf-validate.
 func (r *repository) program() string {
 	r.t.Helper()
 	self, err := os.Executable()

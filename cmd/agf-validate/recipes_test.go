@@ -32,7 +32,7 @@ func guideBlock(t *testing.T, holds string) string {
 	return ""
 }
 
-// guided is a repository with the settings of the guide, and tools.
+// guided returns a repository with the settings of the guide, and tools.
 func guided(t *testing.T) *repository {
 	t.Helper()
 	r := &repository{t: t, dir: t.TempDir(), temp: t.TempDir()}

@@ -155,7 +155,7 @@ func takers() []taker {
 	}...)
 }
 
-// hookTakers are the hooks of coding agents, which ask without a server.
+// hookTakers returns the hooks of coding agents, which ask without a server.
 func hookTakers(sites ...string) (all []taker) {
 	for product, doc := range hookDocs() {
 		all = append(all, taker{
@@ -205,8 +205,8 @@ func notTakers() map[string]string {
 		"bench/internal/subject.(*Plan).Compile":     "measures the engine",
 		"server/candidate.(*files).load":             "decides nothing; it has the choices of the live plans, and its own test holds it",
 		"cmd/agf-validate.comparison.side":           "fix and lsp take --config, which their options come from",
-		"cmd/agf-validate.program.posture":           "posture takes --config, and its own test holds it",
-		"cmd/agf-validate.program.compilePlan":       "replay takes --config, and its own test holds it",
+		"cmd/agf-validate.planning.posture":          "posture takes --config, and its own test holds it",
+		"cmd/agf-validate.planning.compilePlan":      "replay takes --config, and its own test holds it",
 		"lint/sides.compileAgent":                    "diff takes --config, and its own test holds it",
 		"clients/playground/engine.compileFile":      "a request names the file itself, as config",
 		"clients/playground/engine.(*compiler).plan": "the same",
@@ -298,7 +298,7 @@ func TestEveryPlaceThatCompilesIsInTheTable(t *testing.T) {
 	visit(program{Backend: backend()}.command())
 }
 
-// undeciding are commands with policies that decide nothing.
+// undeciding returns commands with policies that decide nothing.
 func undeciding() map[string]string {
 	return map[string]string{
 		"assent mcp install":  "writes the gateway's configuration, which may name a file",

@@ -168,7 +168,7 @@ func chosenFields(bundle, cache string) map[string]chosenField {
 	}
 }
 
-// schemaFields are the paths of all fields of the published schema.
+// schemaFields returns the paths of all fields of the published schema.
 func schemaFields(t *testing.T) []string {
 	t.Helper()
 	type object struct {

@@ -40,9 +40,9 @@ type wayToAnswer struct {
 func waysToAnswer() []wayToAnswer {
 	type look = func(*testing.T, *entrances, string, *approval.Request)
 	const (
-		votes   = "server.(*exchange).vote"
-		edits   = "server.(*exchange).edit"
-		ballots = "server/inbox.(*visit).ballot"
+		votes   = "server.requestOps.vote"
+		edits   = "server.requestOps.edit"
+		ballots = "server/inbox.requestPages.ballot"
 		clicked = "server/notify/slack.(*App).act"
 	)
 
@@ -81,7 +81,7 @@ func waysToAnswer() []wayToAnswer {
 		},
 		{
 			name:   "the inbox, an edit",
-			sites:  []string{"server/inbox.(*visit).edit"},
+			sites:  []string{"server/inbox.requestPages.edit"},
 			ends:   approval.Approved,
 			edits:  true,
 			looks:  []look{opensPage, previews},
@@ -89,7 +89,7 @@ func waysToAnswer() []wayToAnswer {
 		},
 		{
 			name:   "the inbox, a batch",
-			sites:  []string{"server/inbox.(*visit).batchVote"},
+			sites:  []string{"server/inbox.queuePages.batchVote"},
 			ends:   approval.Approved,
 			looks:  []look{opensBatch},
 			answer: votesOnBatch,

@@ -43,14 +43,14 @@ func embedder() approval.Asker { return approval.Asker{Token: "embedder", Person
 
 func waysToAsk() []wayToAsk {
 	const (
-		opens     = "server.(*exchange).openRequest"
-		puts      = "server.(*exchange).askQuestion"
+		opens     = "server.requestOps.openRequest"
+		puts      = "server.requestOps.askQuestion"
 		byToken   = "server.asker"
 		caller    = "rap/gateway.CallerAsker"
 		heldOpens = "approval/hold.(*embedded).Open"
 		deskPuts  = "approval/hold.(*embedded).Ask"
 		takesAct  = "server/administration.(*Desk).Take"
-		asksAct   = "server.(*exchange).act"
+		asksAct   = "server.adminOps.act"
 		mintsAct  = "approval.AdministrationAsker"
 	)
 
@@ -152,7 +152,7 @@ func waysToAsk() []wayToAsk {
 		{
 			name:        "administration, lifting a freeze in the inbox",
 			token:       "administration/inbox",
-			sites:       []string{takesAct, "server/inbox.(*visit).thaw", mintsAct},
+			sites:       []string{takesAct, "server/inbox.adminPages.thaw", mintsAct},
 			administers: true,
 			single:      true,
 			ask:         liftsInInbox,
@@ -378,7 +378,7 @@ func waysToTake() []wayToTake {
 	return []wayToTake{
 		{
 			name:  "HTTP",
-			sites: []string{"server.(*exchange).consume"},
+			sites: []string{"server.requestOps.consume"},
 			asks:  over("HTTP, a request"),
 			take:  takesOverHTTP,
 		},

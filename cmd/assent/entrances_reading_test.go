@@ -34,37 +34,37 @@ func waysToRead() []wayToRead {
 	return []wayToRead{
 		{name: "HTTP, a request", path: "/v1/requests/{id}"},
 		{name: "HTTP, a history", path: "/v1/requests/{id}/history", shows: `"leaf"`,
-			sites: []string{"server.(*exchange).history", "server.(*exchange).nextEntry"}},
+			sites: []string{"server.requestOps.history", "server.requestOps.nextEntry"}},
 		{name: "HTTP, the list", path: "/v1/requests"},
 		{name: "HTTP, the list of a group", path: "/v1/requests?group=ops"},
-		{name: "HTTP, grants", path: "/v1/grants", sites: []string{"server.(*exchange).listGrants"}},
-		{name: "HTTP, a grant", path: "/v1/grants/grt_{id}", sites: []string{"server.(*exchange).readableGrant"}},
-		{name: "HTTP, figures", path: "/v1/stats", shows: `"ben"`, sites: []string{"server.(*exchange).stats"}},
+		{name: "HTTP, grants", path: "/v1/grants", sites: []string{"server.adminOps.listGrants"}},
+		{name: "HTTP, a grant", path: "/v1/grants/grt_{id}", sites: []string{"server.adminOps.readableGrant"}},
+		{name: "HTTP, figures", path: "/v1/stats", shows: `"ben"`, sites: []string{"server.adminOps.stats"}},
 		{
 			name:  "HTTP, deliveries",
 			path:  "/v1/deliveries?state=sent",
-			sites: []string{"server.(*exchange).listDeliveries"},
+			sites: []string{"server.adminOps.listDeliveries"},
 		},
 		{name: "HTTP, an entry", path: "/v1/audit/proof/{index}", shows: `"leaf"`,
-			sites: []string{"server.(*exchange).proof"}},
-		{name: "HTTP, the export", path: "/v1/audit/export", sites: []string{"server.(*exchange).exportAll"}},
-		{name: "HTTP, events", path: "/v1/events?after=-1", sites: []string{"server.(*exchange).catchUp"}},
+			sites: []string{"server.auditOps.proof"}},
+		{name: "HTTP, the export", path: "/v1/audit/export", sites: []string{"server.auditOps.exportAll"}},
+		{name: "HTTP, events", path: "/v1/events?after=-1", sites: []string{"server.streamOps.catchUp"}},
 		{name: "the command line, a request", args: []string{"show", "{id}"}},
 		{name: "the command line, the list", args: []string{"list", "--state", "approved"}},
 		{name: "the inbox, a request", path: "/requests/{id}",
-			sites: []string{"server/inbox.(*visit).readPast", "server/inbox.(*visit).readHistory"}},
+			sites: []string{"server/inbox.requestPages.readPast", "server/inbox.requestPages.readHistory"}},
 		{name: "the inbox, all open", path: "/?tab=open"},
 		{name: "the inbox, a part of a list", path: "/queue?tab=open"},
 		{name: "the inbox, decided", path: "/?tab=decided", shows: "{decided}"},
 		{name: "the inbox, the ledger", path: "/ledger", shows: "request_approved", sites: []string{
-			"server/inbox.(*visit).ledger", "server/inbox.(*visit).laterThan",
+			"server/inbox.recordPages.ledger", "server/inbox.(*visit).laterThan",
 		}},
 		{name: "the inbox, a part of the ledger", path: "/ledger?subject={id}", shows: "request_approved"},
-		{name: "the inbox, grants", path: "/grants", sites: []string{"server/inbox.(*visit).grants"}},
+		{name: "the inbox, grants", path: "/grants", sites: []string{"server/inbox.adminPages.grants"}},
 		{name: "the inbox, deliveries", path: "/deliveries?state=sent",
-			sites: []string{"server/inbox.(*visit).deliveries"}},
+			sites: []string{"server/inbox.adminPages.deliveries"}},
 		{name: "the inbox, activity", path: "/activity?days=1", shows: "ben",
-			sites: []string{"server/inbox.(*visit).activity"}},
+			sites: []string{"server/inbox.recordPages.activity"}},
 	}
 }
 
@@ -78,21 +78,21 @@ func readNothing() map[string]string {
 		guarded = "what it reads was read by who may before"
 	)
 	return map[string]string{
-		"server.(*exchange).roomFor":           size,
-		"server.(*exchange).own":               "a runtime's own requests",
-		"server.(*Server).add":                 numbers,
-		"server/notify/slack.(*App).reads":     guarded,
-		"server.(*exchange).with":              guarded,
-		"server/inbox.(*visit).roomForBatch":   size,
-		"server/inbox.(*visit).roomForRequest": size,
-		"server/inbox.(*visit).readCalls":      "the visitor's own calls, and whether their questions are there",
-		"server/inbox.(*visit).revoke":         "shows nothing; a grant that may not be read is not found",
-		"server/inbox.(*visit).writeExport":    "for administrators only",
-		"server/notify/slack.(*App).showsAll":  guarded,
-		"server/notify/slack.(*App).ask":       "opens a form for who may answer; see TestSlackOpensNoFormForOthers",
-		"server/notify/slack.(*App).refresh":   posted,
-		"server/notify/slack.(*App).show":      posted,
-		"server/notify/slack.(*App).Send":      posted,
+		"server.(*exchange).roomFor":               size,
+		"server.requestOps.own":                    "a runtime's own requests",
+		"server.(*Server).add":                     numbers,
+		"server/notify/slack.(*App).reads":         guarded,
+		"server.requestOps.with":                   guarded,
+		"server/inbox.queuePages.roomForBatch":     size,
+		"server/inbox.requestPages.roomForRequest": size,
+		"server/inbox.recordPages.readCalls":       "the visitor's own calls, and whether their questions are there",
+		"server/inbox.adminPages.revoke":           "shows nothing; a grant that may not be read is not found",
+		"server/inbox.recordPages.writeExport":     "for administrators only",
+		"server/notify/slack.(*App).showsAll":      guarded,
+		"server/notify/slack.(*App).ask":           "opens a form for who may answer; see TestSlackOpensNoFormForOthers",
+		"server/notify/slack.(*App).refresh":       posted,
+		"server/notify/slack.(*App).show":          posted,
+		"server/notify/slack.(*App).Send":          posted,
 	}
 }
 
@@ -101,7 +101,7 @@ var storeReads = regexp.MustCompile(
 	`(?:[sS]tore\.(?:Requests?|Summaries|Similar|Grants?|Votes|History|Entries|Leaves|Jobs|Heads)|` +
 		`(?:[sS]ervice|Requests)\.(?:Request|Own))\(`)
 
-// readSites are the functions of the server that read the store.
+// readSites returns the functions of the server that read the store.
 func readSites(t *testing.T) []string {
 	t.Helper()
 	var out []string

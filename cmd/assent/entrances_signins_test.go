@@ -159,7 +159,7 @@ func (w *entrances) testNobodyNamed(t *testing.T) {
 	}
 }
 
-// hostileSignIns are links that try to be something else, each with
+// hostileSignIns returns links that try to be something else, each with
 // whether the tool's message is taken and the host that is shown then.
 func hostileSignIns() map[string]struct {
 	taken bool

@@ -35,7 +35,7 @@ func noEntrances() map[string]string {
 		"internal/assenttest.(*Assent).Vote":       "answers in tests: only they import it",
 		"internal/assenttest.(*Assent).Edit":       "answers in tests: only they import it",
 		"rap/internal/raptest.Asker":               "asks in tests: only they import it",
-		"server.(*exchange).report":                "tells what became of a call: it asks nobody, and nothing runs by it",
+		"server.requestOps.report":                 "tells what became of a call: it asks nobody, and nothing runs by it",
 		"cmd/assent.(*hookDesk).Report":            "tells what became of a call: it asks nobody, and nothing runs by it",
 		"agent/examples/files.(*app).startRuntime": "an example without a service: the user at the terminal answers",
 		"agent/examples/flight.people":             "picks the client of a token: the service asks in the name of whom that token is",
@@ -78,7 +78,7 @@ type siteFinder struct {
 	found []string
 }
 
-// sites are the functions of a file in a folder that make such values,
+// sites returns the functions of a file in a folder that make such values,
 // by their package's path and name.
 func sites(folder, src string, names []string) ([]string, error) {
 	f, err := parser.ParseFile(token.NewFileSet(), folder, src, parser.SkipObjectResolution)

@@ -320,7 +320,7 @@ type askedCall struct {
 	seats     int
 }
 
-// call is one of its own.
+// call returns one of its own.
 func (w *entrances) call(principal string, seats int) askedCall {
 	return askedCall{word: fmt.Sprintf("word-%d", w.words.Add(1)), principal: principal, seats: seats}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 )
 
-// onStores are the commands of operators that work on a store itself,
+// onStores returns the commands of operators that work on a store itself,
 // with the arguments that each must have.
 func onStores() map[string][]string {
 	return map[string][]string{
@@ -27,7 +27,7 @@ func onStores() map[string][]string {
 	}
 }
 
-// notOnStores are the other commands of operators, and why.
+// notOnStores returns the other commands of operators, and why.
 func notOnStores() map[string]string {
 	const service, reads = "asks a running service", "reads the configuration of serve itself"
 	return map[string]string{

@@ -214,7 +214,7 @@ type asker struct {
 	id string
 }
 
-// requests are the two that wait, by their callers.
+// requests returns the two that wait, by their callers.
 func (l *listening) requests(at []string) map[string]asker {
 	l.t.Helper()
 	type waiting struct {

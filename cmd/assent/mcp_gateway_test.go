@@ -138,7 +138,7 @@ func (c *mcpClient) terminate() error { return c.cmd.Process.Signal(syscall.SIGT
 // inboxOf runs assent mcp inbox, and returns how to reach it.
 func inboxOf(t *testing.T, args ...string) []string { return inboxOn(t, "mcp", args...) }
 
-// inboxOn is the inbox of gateways, "mcp", or of hooks, "hook".
+// inboxOn returns the inbox of gateways, "mcp", or of hooks, "hook".
 func inboxOn(t *testing.T, of string, args ...string) []string {
 	t.Helper()
 	cmd := exec.Command("assent", append([]string{of, "inbox", "--json"}, args...)...)

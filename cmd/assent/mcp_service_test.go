@@ -107,12 +107,12 @@ func (s *mcpService) as(who string) []string {
 	return []string{"--server", s.url, "--token-file", filepath.Join(s.dir, who+".token")}
 }
 
-// at is a gateway of the service.
+// at returns a gateway of the service.
 func (s *mcpService) at(name string) *listening {
 	return &listening{t: s.t, url: s.url + "/mcp/" + name}
 }
 
-// client is one that shows a token at a gateway.
+// client returns one that shows a token at a gateway.
 func (s *mcpService) client(gateway, token string) *tokenClient {
 	s.t.Helper()
 	return s.at(gateway).open("Bearer " + s.secret[token])

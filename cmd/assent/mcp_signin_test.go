@@ -59,7 +59,7 @@ func TestServersThatWantASignIn(t *testing.T) {
 			"  - {alias: files, command: files-server, cwd: .}\n  - {alias: notes, url: " + site.URL + "/mcp}\n",
 	})
 	c := startMCP(t, "--config", file)
-	const wants = "Not run. The server notes wants a sign-in"
+	const wants = "Not run. The server notes requires a sign-in"
 	command := "assent mcp sign-in notes --config " + file
 	list := testwait.Value(t, "the servers are listed", func() (string, bool) {
 		list := c.ask("tools/list", "{}")
@@ -101,7 +101,7 @@ func TestServersThatWantASignIn(t *testing.T) {
 	must.Do(t, os.Chmod(token, 0o644))
 	c.call("notes__text", `{}`, wants)
 	signInWith(t, file, "--scope", "notes:write")
-	c.call("assent__sign_in_notes", `{}`, "Somebody has signed in: the tools of notes are listed now.")
+	c.call("assent__sign_in_notes", `{}`, "Signed in: the tools of notes are listed now.")
 	for code, want := range []string{"signed out of notes", ""} {
 		out, _, got := ran("", "mcp", "sign-out", "notes", "--config", file)
 		if got != code || !strings.Contains(out, want) {

@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/mcp/mcptest"
 )
 
-// usersDir is a gateway whose callers' users are asked.
+// usersDir returns a gateway whose callers' users are asked.
 func usersDir(t *testing.T, more string) (config string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// withPermits is a running service whose tool trade checks permits.
+// withPermits returns a running service whose tool trade checks permits.
 func withPermits(t *testing.T, tenant string) *testServer {
 	t.Helper()
 	return startWith(t, withFiles(t, deskFiles()), func(c *config.Serve) {
@@ -26,7 +26,7 @@ func withPermits(t *testing.T, tenant string) *testServer {
 	})
 }
 
-// broker is the tool. It knows only the address of the service.
+// broker returns the tool. It knows only the address of the service.
 func (h *testServer) broker(t *testing.T) *permit.Verifier {
 	t.Helper()
 	v, err := permit.NewVerifier(permit.Config{Issuer: h.ready.URL + "/permits/default", Audience: "broker"})

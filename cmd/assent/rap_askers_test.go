@@ -143,7 +143,7 @@ func (m *machines) question(c machineCall) string {
 	)
 }
 
-// calls are the invocations of an operation so far.
+// calls returns the invocations of an operation so far.
 func (m *machines) calls(operation string) []machineCall {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +152,7 @@ func (m *machines) calls(operation string) []machineCall {
 	})
 }
 
-// opsFiles are the files of a service in front of the machines, with
+// opsFiles returns the files of a service in front of the machines, with
 // tokens of its people and of two runtimes.
 func opsFiles(t *testing.T) *testServer {
 	t.Helper()
@@ -282,7 +282,7 @@ type ledgerEntry struct {
 	} `json:"facts"`
 }
 
-// rapEntries are the entries of the ledger about RAP calls.
+// rapEntries returns the entries of the ledger about RAP calls.
 func (h *testServer) rapEntries(t *testing.T) []ledgerEntry {
 	t.Helper()
 	var out bytes.Buffer
@@ -517,7 +517,7 @@ func (p *runtimePeer) post(t *testing.T, url, token, body string) int {
 	return status
 }
 
-// next is the next message that came.
+// next returns the next message that came.
 func (p *runtimePeer) next(t *testing.T) string {
 	t.Helper()
 	return receive(t, "the next message", p.came)

@@ -83,7 +83,7 @@ func (n *nearby) start() {
 	})
 }
 
-// ticketContext is the agent's context for each of its calls.
+// ticketContext returns the agent's context for each of its calls.
 func ticketContext() []info.Item { return []info.Item{{Label: "Why", Text: "the ticket wants it"}} }
 
 // kill ends the process with SIGKILL.

@@ -21,7 +21,7 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
-// behindGateway is a gateway by itself in front of the machines, for a
+// behindGateway returns a gateway by itself in front of the machines, for a
 // program of this machine that listens wherever the system lets it.
 func behindGateway(t *testing.T, m *machines, callbacks string, more ...string) (url string, log *testwait.Buffer) {
 	t.Helper()

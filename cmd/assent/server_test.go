@@ -44,7 +44,7 @@ type testServer struct {
 	stop  func() error
 }
 
-// deskFiles are the files of a service for testAgent.
+// deskFiles returns the files of a service for testAgent.
 func deskFiles() map[string]string {
 	return map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople}
 }

@@ -118,7 +118,7 @@ func TestPatternAgreesWithRegexp(t *testing.T) {
 	})
 }
 
-// allTexts are the texts of up to n characters of an alphabet that
+// allTexts returns the texts of up to n characters of an alphabet that
 // tells the generator's atoms apart.
 func allTexts(n int) []string {
 	list, last := []string{""}, []string{""}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Jitter is the wait after an attempt, of which the first is 1: a
+// Jitter returns the wait after an attempt, of which the first is 1: a
 // random part of a bound that doubles each time. It spreads over the
 // whole range, so that many that failed together don't come back
 // together.

@@ -186,7 +186,7 @@ func (h *hooks) killed(t *testing.T, n int, after time.Duration) string {
 	return out.String()
 }
 
-// whole is the approximate run time of a hook.
+// whole returns the approximate run time of a hook.
 func (h *hooks) whole(t *testing.T) time.Duration {
 	t.Helper()
 	h.hook(t, -1) // makes the store

@@ -168,7 +168,7 @@ func (x *executor[P]) beat(ctx context.Context, run *Call[P]) {
 			return nil
 		})
 		if err != nil && !errors.Is(err, ErrUnchanged) && ctx.Err() == nil {
-			x.cfg.Log.ErrorContext(ctx, "a sign of life can't be stored", "call", run.Key, "error", err)
+			x.cfg.Log.ErrorContext(ctx, "the lease of a run can't be renewed", "call", run.Key, "error", err)
 		}
 	}
 }
@@ -208,10 +208,10 @@ func (x *executor[P]) keepResult(ctx context.Context, run *Call[P], result Resul
 		if x.cfg.PeersReturn { // the peer reported the ending before the run returned
 			level = slog.LevelDebug
 		}
-		x.cfg.Log.Log(ctx, level, "what came of a run was dropped", "call", run.Key, "error", ErrOvertaken)
+		x.cfg.Log.Log(ctx, level, "the result of a run was dropped", "call", run.Key, "error", ErrOvertaken)
 		x.transport.Dropped(detached, run)
 	case err != nil:
-		x.cfg.Log.ErrorContext(ctx, "what came of a run could not be stored", "call", run.Key, "error", err)
+		x.cfg.Log.ErrorContext(ctx, "the result of a run could not be stored", "call", run.Key, "error", err)
 	}
 }
 

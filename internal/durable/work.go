@@ -236,7 +236,7 @@ func (e *Engine[P]) step(ctx context.Context, c *Call[P], do step[P], t *turn) (
 // logStuck logs why a call makes no progress. It stays due.
 func (e *Engine[P]) logStuck(ctx context.Context, key string, err error) {
 	if ctx.Err() == nil && !errors.Is(err, approval.ErrNotFound) {
-		e.cfg.Log.ErrorContext(ctx, "a call does not go on", "call", key, "error", err)
+		e.cfg.Log.ErrorContext(ctx, "a call makes no progress", "call", key, "error", err)
 	}
 }
 

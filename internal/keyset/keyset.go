@@ -14,7 +14,7 @@ import (
 )
 
 // ErrUnavailable means that the keys can't be loaded now, so it is unknown which keys are valid.
-var ErrUnavailable = errors.New("the issuer's keys can't be had now")
+var ErrUnavailable = errors.New("the issuer's keys can't be fetched now")
 
 // Patience limits the time of a load.
 const Patience = 10 * time.Second
@@ -99,7 +99,7 @@ func (k *Set) reload(ctx context.Context, done chan<- struct{}) {
 	defer stop()
 	loaded, err := k.Load(ctx)
 	if err != nil {
-		k.Log.WarnContext(ctx, "the issuer's keys can't be had", "error", err)
+		k.Log.WarnContext(ctx, "the issuer's keys can't be fetched", "error", err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -428,7 +428,7 @@ func (k *clock) result(call *ast.CallExpr, i int) wall {
 	return 0
 }
 
-// library is the first result of a function or method that this package
+// library returns the first result of a function or method that this package
 // does not declare.
 func (k *clock) library(call *ast.CallExpr, f *types.Func) wall {
 	if f.Pkg() == nil || k.bubble.has(call.Pos()) {

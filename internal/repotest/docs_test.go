@@ -49,7 +49,7 @@ func checkLinks(pages map[string]string, exists func(string) bool) []string {
 	return out
 }
 
-// anchors are the names that GitHub gives to the headings of a page.
+// anchors returns the names that GitHub gives to the headings of a page.
 func anchors(text string) map[string]bool {
 	names := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {

@@ -71,7 +71,7 @@ func checkWidth(packages []pkg) []string {
 	return out
 }
 
-// sources are the files that people write.
+// sources returns the files that people write.
 func sources(packages []pkg) []file {
 	var out []file
 	for _, p := range packages {

@@ -73,7 +73,7 @@ func checkLicences(modules []licensed) []string {
 	return out
 }
 
-// builtModules are the modules of all packages that are built or
+// builtModules returns the modules of all packages that are built or
 // tested, with the licence texts of the module cache.
 func builtModules() ([]licensed, error) {
 	var out []licensed

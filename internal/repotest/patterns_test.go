@@ -10,7 +10,7 @@ import (
 // patternPackage is the package that limits and compiles patterns from outside.
 const patternPackage = "internal/pattern"
 
-// compilers are the functions that make a program of a pattern's text.
+// compilers returns the functions that make a program of a pattern's text.
 func compilers() []string {
 	return []string{
 		"regexp.Compile",

@@ -334,7 +334,7 @@ func typeCheck(path string, files []file, imports types.Importer) (*types.Info, 
 	return info, typ, nil
 }
 
-// texts are the files of the repository with these endings.
+// texts returns the files of the repository with these endings.
 func texts(endings ...string) (map[string]string, error) {
 	found := map[string]string{}
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {

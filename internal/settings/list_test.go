@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// hook is an item of a list.
+// hook returns an item of a list.
 func hook() Object {
 	return Object{
 		{Name: "matcher", Value: "*"},

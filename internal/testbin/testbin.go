@@ -60,7 +60,7 @@ const (
 	idle = 2 * time.Hour
 )
 
-// Flags are the arguments of the go command for the programs of cmd.
+// Flags returns the arguments of the go command for the programs of cmd.
 // CGO_ENABLED=0 is set too.
 func Flags() []string { return []string{"-trimpath", "-ldflags", "-s -w"} }
 

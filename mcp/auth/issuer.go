@@ -122,5 +122,5 @@ func discover(ctx context.Context, c *http.Client, issuer, member string) (strin
 		return found, nil
 	}
 
-	return "", fmt.Errorf("the issuer's metadata can't be had: %w", failed)
+	return "", fmt.Errorf("the issuer's metadata can't be fetched: %w", failed)
 }

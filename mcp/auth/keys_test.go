@@ -92,9 +92,9 @@ func TestWhileTheIssuerIsDown(t *testing.T) {
 	r, at := resource(t, i, nil)
 	claims := with(i, at.read(), map[string]any{"exp": at.read().Add(72 * time.Hour).Unix()})
 	token := i.Sign(claims)
-	refuses(t, r, token, http.StatusServiceUnavailable, "can't be had now")
+	refuses(t, r, token, http.StatusServiceUnavailable, "can't be fetched now")
 	i.Set(func() { i.Down = false })
-	refuses(t, r, token, http.StatusServiceUnavailable, "can't be had now") // it was asked a moment ago
+	refuses(t, r, token, http.StatusServiceUnavailable, "can't be fetched now") // it was asked a moment ago
 	at.forward(11 * time.Second)
 	opens(t, r, token, "ann")
 
@@ -102,9 +102,9 @@ func TestWhileTheIssuerIsDown(t *testing.T) {
 	at.forward(23 * time.Hour)
 	opens(t, r, token, "ann")
 	unknown := authtest.Signed(t, "RS256", i.RSA, "x", "at+jwt", claims)
-	refuses(t, r, unknown, http.StatusServiceUnavailable, "can't be had now")
+	refuses(t, r, unknown, http.StatusServiceUnavailable, "can't be fetched now")
 	at.forward(2 * time.Hour)
-	refuses(t, r, token, http.StatusServiceUnavailable, "can't be had now")
+	refuses(t, r, token, http.StatusServiceUnavailable, "can't be fetched now")
 	i.Set(func() { i.Down = false })
 	at.forward(11 * time.Second)
 	opens(t, r, token, "ann")
@@ -123,7 +123,7 @@ func TestKeysOfAFile(t *testing.T) {
 	small := newKey(t, 1024)
 	r, at := resource(t, i, func(cfg *auth.Config) { cfg.Issuers[0].KeysFile = file })
 	claims := good(i, at.read())
-	refuses(t, r, i.Sign(claims), http.StatusServiceUnavailable, "can't be had now")
+	refuses(t, r, i.Sign(claims), http.StatusServiceUnavailable, "can't be fetched now")
 	for _, key := range []jose.JSONWebKey{
 		{Key: []byte("a secret that both know, 32 bytes"), KeyID: "r"},
 		{Key: small.Public(), KeyID: "r"},
@@ -131,7 +131,7 @@ func TestKeysOfAFile(t *testing.T) {
 	} {
 		write(key)
 		at.forward(11 * time.Second)
-		refuses(t, r, i.Sign(claims), http.StatusServiceUnavailable, "can't be had now")
+		refuses(t, r, i.Sign(claims), http.StatusServiceUnavailable, "can't be fetched now")
 	}
 
 	write(jose.JSONWebKey{Key: small.Public(), KeyID: "s"}, jose.JSONWebKey{Key: i.RSA, KeyID: "r"})
@@ -174,7 +174,7 @@ func TestMetadataThatIsNotFollowed(t *testing.T) {
 				change()
 			})
 			r, at := resource(t, i, nil)
-			refuses(t, r, i.Sign(good(i, at.read())), http.StatusServiceUnavailable, "can't be had now")
+			refuses(t, r, i.Sign(good(i, at.read())), http.StatusServiceUnavailable, "can't be fetched now")
 		})
 	}
 

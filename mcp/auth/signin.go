@@ -135,7 +135,7 @@ func (s *SignIn) renew(ctx context.Context, refused string) (token string, err e
 	case kept.usable(now, refused):
 		return kept.Access, nil
 	case kept.Ended != "" || kept.Refresh == "":
-		return "", fmt.Errorf("%w: %s", ErrSignIn, cmp.Or(kept.Ended, "the token has ended and can't be renewed"))
+		return "", fmt.Errorf("%w: %s", ErrSignIn, cmp.Or(kept.Ended, "the token has expired and there is no refresh token"))
 	case now.Before(s.retry):
 		return "", s.failed
 	}

@@ -284,7 +284,7 @@ func (a *Attempt) accept(ctx context.Context, q url.Values) error {
 	defer stop()
 	token, err := a.config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, a.s.http), q.Get("code"),
 		oauth2.VerifierOption(a.proof), oauth2.SetAuthURLParam("resource", a.kept.Resource),
-		oauth2.SetAuthURLParam("client_id", a.kept.Client)) // the official Python server wants it in the form, too
+		oauth2.SetAuthURLParam("client_id", a.kept.Client)) // the official Python server requires it in the form, too
 	if err != nil {
 		return grantError(err)
 	}

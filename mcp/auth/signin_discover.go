@@ -105,7 +105,7 @@ func (s *SignIn) discover(ctx context.Context) (p protected, i issuing, err erro
 func (s *SignIn) origin() *url.URL { return &url.URL{Scheme: s.server.Scheme, Host: s.server.Host} }
 
 // errNoMetadata means that a server publishes no metadata as a protected resource.
-var errNoMetadata = errors.New("the server's metadata can't be had")
+var errNoMetadata = errors.New("the server's metadata can't be fetched")
 
 // protected reads the metadata of the server (RFC 9728), at the address of its challenge or at the
 // well-known ones.
@@ -113,7 +113,7 @@ func (s *SignIn) protected(ctx context.Context, c wire.Challenge) (protected, er
 	if c.Metadata != "" {
 		text, err := keyset.Fetch(ctx, s.http, c.Metadata)
 		if err != nil {
-			return protected{}, fmt.Errorf("the server's metadata can't be had: %w", withoutURL(err))
+			return protected{}, fmt.Errorf("the server's metadata can't be fetched: %w", withoutURL(err))
 		}
 		return s.readProtected(text)
 	}
@@ -201,7 +201,7 @@ func (s *SignIn) issuing(ctx context.Context, issuer string) (i issuing, err err
 		}
 		return readIssuing(text, issuer)
 	}
-	return i, fmt.Errorf("the metadata of the issuer %.200q can't be had: %w", issuer, failed)
+	return i, fmt.Errorf("the metadata of the issuer %.200q can't be fetched: %w", issuer, failed)
 }
 
 func readIssuing(text []byte, issuer string) (i issuing, err error) {
@@ -222,7 +222,7 @@ func readIssuing(text []byte, issuer string) (i issuing, err error) {
 	case !sameIssuer(i.issuer, issuer):
 		return i, fmt.Errorf("the metadata of the issuer %.200q is that of %.200q", issuer, i.issuer)
 	case !slices.Contains(challenges, "S256"):
-		return i, fmt.Errorf("the issuer %.200q doesn't protect codes (PKCE with S256)", issuer)
+		return i, fmt.Errorf("the issuer %.200q does not support PKCE with S256", issuer)
 	}
 	return i, nil
 }
@@ -244,7 +244,7 @@ func (s *SignIn) register(ctx context.Context, i issuing, redirect string, kept 
 	case slices.Contains(i.methods, methodBasic):
 		method = methodBasic
 	default:
-		return fmt.Errorf("the issuer takes clients in no way that is known here: %.200q", i.methods)
+		return fmt.Errorf("the issuer supports no client authentication method that assent supports: %.200q", i.methods)
 	}
 	body, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
 		w.Member("client_name", "assent")
@@ -259,7 +259,7 @@ func (s *SignIn) register(ctx context.Context, i issuing, redirect string, kept 
 	}
 	text, err := s.post(ctx, i.register, body)
 	if err != nil {
-		return fmt.Errorf("the issuer registers no client: %w", err)
+		return fmt.Errorf("client registration failed: %w", err)
 	}
 	f := jsonmsg.Read(text, value.DefaultLimits())
 	kept.Client, kept.Secret = f.NonEmpty("client_id"), f.Text("client_secret")
@@ -274,7 +274,7 @@ func (s *SignIn) register(ctx context.Context, i issuing, redirect string, kept 
 	case f.Err() != nil:
 		return fmt.Errorf("the issuer's registration: %w", f.Err())
 	case f.Has("redirect_uris") && !slices.Contains(texts(f, "redirect_uris"), redirect):
-		return errors.New("the issuer registered another address for its answer than the one it was given")
+		return errors.New("the issuer registered a different redirect URI")
 	case !slices.Contains([]string{methodNone, methodBasic, methodPost}, method):
 		return fmt.Errorf("the issuer wants clients to identify themselves by %.60q, which is not supported", method)
 	}

@@ -293,7 +293,7 @@ func TestSignInsThatAreRefused(t *testing.T) {
 		"an issuer of a query": {resource("authorization_servers", query), "without query"},
 		"metadata elsewhere":   {status(self, 302), "answered 302"},
 		"a lie":                {meta("issuer", "https://login.example"), `is that of "https://login.example"`},
-		"server elsewhere":     {status(server, 302), "can't be had"},
+		"server elsewhere":     {status(server, 302), "can't be fetched"},
 		"no proof":             {meta("code_challenge_methods_supported", nil), "PKCE"},
 		"plain proof":          {meta("code_challenge_methods_supported", []string{"plain"}), "PKCE"},
 		"a page by http":       {meta("authorization_endpoint", "http://login.example/"), "authorization endpoint"},
@@ -302,9 +302,9 @@ func TestSignInsThatAreRefused(t *testing.T) {
 		"tokens by http":       {meta("token_endpoint", "http://login.example/token"), "token endpoint"},
 		"tokens inside":        {meta("token_endpoint", "https://192.168.0.1/token"), "token endpoint"},
 		"clients by http":      {meta("registration_endpoint", "http://login.example/"), "registration endpoint"},
-		"no clients":           {status("/register", 403), "registers no client: status 403"},
-		"clients elsewhere":    {status("/register", 302), "registers no client: status 302"},
-		"clients by a key":     {meta("token_endpoint_auth_methods_supported", byKey), "in no way"},
+		"no clients":           {status("/register", 403), "client registration failed: status 403"},
+		"clients elsewhere":    {status("/register", 302), "client registration failed: status 302"},
+		"clients by a key":     {meta("token_endpoint_auth_methods_supported", byKey), "no client authentication"},
 		"no sign-in":           {open, "doesn't ask for a sign-in"},
 	} {
 		t.Run(name, func(t *testing.T) {

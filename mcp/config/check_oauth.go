@@ -14,7 +14,7 @@ func checkOAuth(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	switch {
 	case section == nil:
 	case g.Listen == "":
-		d.Wrong(section.Key, "nobody shows a token on the standard streams", "listen, or no oauth", "")
+		d.Wrong(section.Key, "clients on the standard streams send no token", "listen, or no oauth", "")
 	case g.OAuth != nil && !slices.ContainsFunc(g.Callers, subject):
 		d.Wrong(section.Key, "no caller has a subject, so no token opens anything", "a caller with subject", "")
 	}
@@ -59,9 +59,9 @@ func (g *Gateway) wrongCaller(c Caller) (problem, expected string) {
 	case c.Subject == "":
 		return "an issuer says nothing without a subject", "subject"
 	case c.Issuer == "" && len(g.OAuth.Issuers) > 1:
-		return "there are several issuers, and nobody knows whose subject this is", "issuer"
+		return "there are several issuers, so the subject is ambiguous", "issuer"
 	case c.Issuer != "" && !slices.ContainsFunc(g.OAuth.Issuers, named):
-		return "no issuer is called so", "one of oauth.issuers, exactly as it stands there"
+		return "no issuer has this name", "one of oauth.issuers, spelled the same"
 	}
 
 	return "", ""
@@ -90,7 +90,7 @@ func checkSignIn(d *document.Decoder, n *yamldoc.Node, s *SignIn) {
 		d.Wrong(f.Key, "the secret would be sent to any issuer that the server names", "issuer", "")
 	}
 	if port := n.Get("redirect_port"); port != nil && (s.RedirectPort < 1 || s.RedirectPort > 65535) {
-		d.Wrong(port, "this is no port", "a number from 1 to 65535", "")
+		d.Wrong(port, "not a port number", "a number from 1 to 65535", "")
 	}
 }
 

@@ -157,7 +157,7 @@ func TestRefusalsOfTokens(t *testing.T) {
 	issuer := func(more string) string { return with("oauth: {issuers: {issuer: https://i.example" + more) }
 	callers := func(more string) string { return with(issued + "callers: " + more) }
 	refused(t, map[string]string{
-		issuer("}}"):                    `3:1 nobody shows a token on the standard streams`,
+		issuer("}}"):                    `3:1 clients on the standard streams send no token`,
 		issuer(", algorithms: HS256}}"): `3:58 "HS256" is not known here`,
 		issuer(", jwks_file: a, jwks_url: https://a.example}}"):         `3:46 jwks_url and jwks_file say the same`,
 		issuer("}, scopes: [a b]}"):                                     `3:56 this is no scope`,
@@ -165,7 +165,7 @@ func TestRefusalsOfTokens(t *testing.T) {
 		with("oauth: {issuers: {issuer: http://i.example}}"):            `3:27 this is no address that could be called`,
 		callers("{name: a}"):                                            `4:1 no caller has a subject`,
 		callers("{name: a, issuer: b, token_file: c}"):                  `4:1 no caller has a subject`,
-		callers("[{name: a, subject: b, issuer: c}]"):                   `5:11 no issuer is called so`,
+		callers("[{name: a, subject: b, issuer: c}]"):                   `5:11 no issuer has this name`,
 		callers("[{name: a, subject: b}, {name: c, subject: b}]"):       `5:34 another caller has this subject`,
 		with("listen: 127.0.0.1:1\ncallers: {name: a, subject: b}"):     `4:10 there is no issuer`,
 		with(several + "callers: {name: a, subject: b}"):                `5:10 there are several issuers`,
@@ -177,7 +177,7 @@ func TestRefusalsOfTokens(t *testing.T) {
 		remote("    token_file: a\n    sign_in: {}\n"):                  `6:5 token_file and sign_in say the same`,
 		remote("    sign_in: {redirect_port: 1}\n"):                     `5:15 redirect_port belongs to a client`,
 		remote("    sign_in: {client_id: a, client_secret_file: b}\n"):  `5:29 the secret would be sent to any issuer`,
-		remote("    sign_in: {client_id: a, redirect_port: 70000}\n"):   `5:44 this is no port`,
+		remote("    sign_in: {client_id: a, redirect_port: 70000}\n"):   `5:44 not a port number`,
 		remote("    sign_in: {}\n    header_env: {Authorization: A}\n"): `6:18 the token goes into Authorization`,
 	})
 }

@@ -157,7 +157,7 @@ func (p *program) answer(s *Script, m *wire.Message) {
 	}
 }
 
-// offered are the capabilities of a server.
+// offered returns the capabilities of a server.
 func offered(s *Script, tools string) string {
 	if s.Lists != nil {
 		tools += `,"prompts":{},"completions":{},"resources":{"subscribe":` + strconv.FormatBool(s.News) + `}`

@@ -94,7 +94,7 @@ func (s *Server) taskResult(ctx context.Context, c link, id, task json.RawMessag
 
 	out, err := c.do(ctx, taskRequest("tasks/result", id))
 	if err != nil {
-		return Answer{}, fmt.Errorf("%w: the result of its task can't be had: %w", ErrUnknown, err)
+		return Answer{}, fmt.Errorf("%w: the result of its task can't be fetched: %w", ErrUnknown, err)
 	}
 	return out, nil
 }

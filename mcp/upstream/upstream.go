@@ -27,7 +27,7 @@ var (
 	// ErrNotSent means that the server certainly did not get the request.
 	ErrNotSent = errors.New("the server did not get the request")
 	// ErrSignIn means that a server requires a token, or refused the one that it got.
-	ErrSignIn = errors.New("the server wants a sign-in")
+	ErrSignIn = errors.New("the server requires a sign-in")
 	// ErrUnknown means that the server may have executed the request.
 	ErrUnknown = errors.New("nobody knows what came of the request")
 )

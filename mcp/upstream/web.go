@@ -159,7 +159,7 @@ func (w *web) token(ctx context.Context, refused string) (string, error) {
 	}
 	token, err := w.s.cfg.Token(ctx, refused)
 	if err != nil {
-		return "", fmt.Errorf("%w: the token can't be had: %w", ErrNotSent, err)
+		return "", fmt.Errorf("%w: the token can't be fetched: %w", ErrNotSent, err)
 	}
 	return token, nil
 }

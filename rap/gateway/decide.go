@@ -57,7 +57,7 @@ func (d *decider) judge(ctx context.Context, r *record) (*judgment, string) {
 	}
 	plan, err := d.cfg.Plan(ctx)
 	if err != nil || plan == nil {
-		d.refuse(ctx, "the rules could not be had", err, r)
+		d.refuse(ctx, "the rules could not be read", err, r)
 		return nil, "the rules could not be read; nothing was run"
 	}
 	j := &judgment{op: op, plan: plan, call: d.present(r, op)}

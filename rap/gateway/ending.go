@@ -18,7 +18,7 @@ const (
 const (
 	textExpired     = "nobody approved the call in time; nothing was run"
 	textUnanswered  = "nobody answered the question in time; nothing was run"
-	textForgotten   = "the approval is known no more; nothing was run"
+	textForgotten   = "the approval is not known any more; nothing was run"
 	textUnreachable = "the approvers can't be reached; nothing was run"
 	textUnasked     = "the question could not be put to the user; nothing was run"
 	textInvalid     = "the answer to the question was not valid; nothing was run"

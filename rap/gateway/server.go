@@ -129,7 +129,7 @@ func (g *Gateway) abandoned(r *record) string {
 	if g.caller(r.Part.Caller) != nil {
 		return ""
 	}
-	return "the caller is known no more"
+	return "the caller is not configured any more"
 }
 
 // lease returns how long a run may go without renewal, or how long an exchange with the runtime

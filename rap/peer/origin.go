@@ -97,9 +97,6 @@ func (p *Peer) register(text string, as func(*url.URL) string) error {
 	return nil
 }
 
-// Base returns the configured base URL without trailing slashes, so that paths can be appended.
-func (p *Peer) Base() string { return strings.TrimRight(p.cfg.URL, "/") }
-
 // Check returns an error for an address that this peer's client never requests: not absolute
 // http(s), with user or fragment, longer than 4096 bytes, or of another origin (ErrOrigin).
 // Every request repeats the check.

@@ -10,5 +10,5 @@ import (
 //go:embed openapi.yaml
 var document string
 
-// Document is the text of openapi.yaml.
+// Document returns the text of openapi.yaml.
 func Document() string { return document }

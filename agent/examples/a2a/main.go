@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(talk(ctx, planner(server.URL), page, !*decline), page.Err)
 }
 
-// planner is the local agent. Its only tool asks the partner.
+// planner returns the local agent. Its only tool asks the partner.
 func planner(url string) agent.Agent {
 	model := stage.Script(
 		content.NewMessage(content.Assistant, &content.FunctionCall{

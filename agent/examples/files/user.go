@@ -25,7 +25,7 @@ type user struct {
 	script []int
 }
 
-// ask is a hold.AskFunc.
+// ask implements hold.AskFunc.
 func (u *user) ask(_ context.Context, q hold.Question) hold.Answer {
 	u.page.Line("asks", q.Prompt)
 	for i, label := range q.Choices {

@@ -30,7 +30,7 @@ type ticket struct {
 	Note   string `json:"note,omitempty"`
 }
 
-// booking is the agent: a program that asks for the seat and for consent to the price at the
+// booking returns the agent: a program that asks for the seat and for consent to the price at the
 // same time, then for a free text, and then books. It runs from its beginning each time, so it
 // must do the same things each time.
 func booking(to, dir string, store agent.ThreadStore) agent.Agent {

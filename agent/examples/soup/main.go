@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer, env fu
 	return errors.Join(talk(ctx, waiter(chosen), answer, p), p.Err)
 }
 
-// waiter is the agent: a model, the loop around it, and the menu as its tools.
+// waiter returns the agent: a model, the loop around it, and the menu as its tools.
 func waiter(model agent.ChatClient) agent.Agent {
 	return agent.NewChatAgent(
 		agent.NewFunctionInvoking(model, agent.LoopConfig{}),

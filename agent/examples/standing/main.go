@@ -57,7 +57,7 @@ type household struct {
 	agent  agent.Agent
 }
 
-// payer is a chat agent with one tool. The layer with the rules is outside of the loop, which
+// payer returns a chat agent with one tool. The layer with the rules is outside of the loop, which
 // asks.
 func (h *household) payer(uses int) agent.Agent {
 	pay := agent.NewFunction("pay", "Pays somebody.", nil, func(context.Context, json.RawMessage) (any, error) {

@@ -68,7 +68,7 @@ func TestContractSaysEveryField(t *testing.T) {
 	}
 }
 
-// gatewayFlags are the flags of a gateway of which none was given.
+// gatewayFlags returns the flags of a gateway of which none was given.
 func gatewayFlags() *Flags { return NewGatewayFlags(&cobra.Command{}) }
 
 // fieldsSaid notes for every field below a value whether something is

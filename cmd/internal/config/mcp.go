@@ -142,7 +142,7 @@ func (a Reader) mcpFile(file string) (cfg MCP, err error) {
 	return cfg, err
 }
 
-// mcpProgram is a gateway of one program.
+// mcpProgram returns a gateway of one program.
 func (a Reader) mcpProgram(f MCPFlags) (cfg MCP, err error) {
 	if f.Alias == "" {
 		if f.Alias, err = a.onlyAlias(f.Agent); err != nil {
@@ -266,7 +266,7 @@ func (c *MCP) CheckTogether() error {
 			return fmt.Errorf("person of the caller %s can't be told to the server: expected a server_token_file "+
 				"that was made there for that person", caller.Name)
 		case c.Listen == "" && caller.TokenFile != "":
-			return fmt.Errorf("token_file of the caller %s: nobody shows a token on the standard streams", caller.Name)
+			return fmt.Errorf("token_file of the caller %s: clients on the standard streams send no token", caller.Name)
 		}
 	}
 

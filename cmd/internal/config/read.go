@@ -47,7 +47,7 @@ var schemas = sync.OnceValue(func() *document.Schema {
 	return s
 })
 
-// schemaOf is one of the schemas of the table.
+// schemaOf returns one of the schemas of the table.
 func schemaOf(name string) *document.Schema { return schemas().Def(name) }
 
 // read reads a file according to a schema of the table. It prints findings with their positions to
@@ -102,7 +102,7 @@ func check[T any](look func(*document.Decoder, *yamldoc.Node, *T)) document.Chec
 	return func(d *document.Decoder, n *yamldoc.Node, object any) { look(d, n, object.(*T)) }
 }
 
-// formats are the forms of text that the table names.
+// formats returns the forms of text that the table names.
 func formats(dir string) map[string]document.Format {
 	beside := func(name string) string {
 		if dir == "" || name == "" || filepath.IsAbs(name) {

@@ -157,7 +157,7 @@ func (c *Serve) check() error {
 	return c.checkMCP()
 }
 
-// checkMCP has each gateway for MCP have an address of its own.
+// checkMCP checks that each gateway for MCP has an address of its own.
 func (c *Serve) checkMCP() error {
 	names := map[string]string{}
 	for _, t := range c.Tenants {

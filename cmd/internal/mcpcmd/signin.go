@@ -62,12 +62,12 @@ func SignIn(reader config.Reader, given Given) *cobra.Command {
 	var f signInFlags
 	cmd := &cobra.Command{
 		Use:   "sign-in ALIAS --config FILE [--scope SCOPE]...",
-		Short: "Sign in to a server behind a gateway that wants a person",
+		Short: "Sign in to a gateway's MCP server",
 		Long: "sign-in prints a link to the page at which you sign in to the server ALIAS, and waits until you have. Open it " +
 			"in a browser on this machine.\n" +
-			"The tokens are kept beside the store of the gateway, readable by you alone, and renewed. A gateway that runs " +
+			"The tokens are kept next to the store of the gateway, readable by you alone, and renewed. A gateway that runs " +
 			"uses them at once.\n" +
-			"Whoever may call the tools of the gateway then acts at the server as you.\n" +
+			"Every caller of the gateway's tools then acts at the server as you.\n" +
 			"Exit code 0: you are signed in; 1: you are not; 2: the sign-in could not begin.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,7 +78,7 @@ func SignIn(reader config.Reader, given Given) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.file, "config", "", "YAML `FILE` of the gateway")
-	flags.StringArrayVar(&f.scopes, "scope", nil, "`SCOPE` to ask for beside those that are asked for anyway (repeatable)")
+	flags.StringArrayVar(&f.scopes, "scope", nil, "additional `SCOPE` to request (repeatable)")
 	flags.DurationVar(&f.within, "within", 10*time.Minute, "`TIME` to wait for you")
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON documents: the link, and then how it ended")
 	return cmd
@@ -128,7 +128,7 @@ func signIn(ctx context.Context, reader config.Reader, f signInFlags, alias stri
 	case u.URL == "":
 		return fmt.Errorf("%s is a program, which signs in by itself", alias)
 	case !u.SignsIn():
-		return fmt.Errorf("%s gets its token by the configuration: to sign in, take it out there", alias)
+		return fmt.Errorf("%s gets its token from the configuration; remove that setting to sign in", alias)
 	}
 	s, err := given.SignInOf(u, cfg.SignIn(alias))
 	if err != nil {

@@ -60,7 +60,7 @@ func (a command) typed(ctx context.Context) <-chan string {
 	return lines
 }
 
-// ask is a hold.AskFunc. It prints the verified facts first, then the tool's text.
+// ask implements hold.AskFunc. It prints the verified facts first, then the tool's text.
 func (t *rapTerminal) ask(ctx context.Context, q hold.Question) hold.Answer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,7 +174,7 @@ func (t *rapTerminal) expects(operation string, offers []runtime.Offer) {
 	}
 }
 
-// approve is a hold.ApproveFunc for calls that the agent's file requires to be approved before they
+// approve implements hold.ApproveFunc for calls that the agent's file requires to be approved before they
 // are sent.
 func (t *rapTerminal) approve(ctx context.Context, v hold.Verdict) hold.Held {
 	t.mu.Lock()

@@ -46,7 +46,7 @@ func PeakMain() {
 	os.Exit(cmd.ProcessState.ExitCode())
 }
 
-// Peak is a command whose most memory is measured: peak tells it in
+// Peak returns a command whose most memory is measured: peak tells it in
 // bytes when the command has ended.
 func Peak(t *testing.T, name string, args ...string) (cmd *exec.Cmd, peak func() int64) {
 	t.Helper()

@@ -242,7 +242,7 @@ func TestTheTableOfClients(t *testing.T) {
 	}
 }
 
-// tableRow are the cells of the row of a client.
+// tableRow returns the cells of the row of a client.
 func tableRow(text, product string) []string {
 	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.ReplaceAll(line, "`", ""), "|")

@@ -17,7 +17,7 @@ import (
 
 var scenario = regexp.MustCompile(`(?m)^([✓✗]) ([a-z0-9-]+): `)
 
-// failing are the scenarios of a run of a suite that fail.
+// failing returns the scenarios of a run of a suite that fail.
 func failing(t *testing.T, least int, args ...string) []string {
 	t.Helper()
 	text, err := try(t, "node_modules/node/bin/node", args...)
@@ -34,7 +34,7 @@ func failing(t *testing.T, least int, args ...string) []string {
 	return slices.Sorted(maps.Keys(failed))
 }
 
-// notRelayed are the scenarios that fail through the gateway and pass
+// notRelayed returns the scenarios that fail through the gateway and pass
 // without it: it tells servers the roots of its configuration, and
 // never those of clients.
 func notRelayed() (legacy, modern []string) {
@@ -56,7 +56,7 @@ func TestConformanceThroughTheGateway(t *testing.T) {
 	}
 }
 
-// askable is the address of a gateway that relays what the suite's
+// askable returns the address of a gateway that relays what the suite's
 // server asks. In each era the server asks by other tools.
 func askable(t *testing.T, era string) string {
 	t.Helper()

@@ -56,7 +56,7 @@ func listMembers() map[string][]string {
 	}
 }
 
-// badTools are the seven kinds of definitions for which clients refused whole lists.
+// badTools returns the seven kinds of definitions for which clients refused whole lists.
 func badTools() []string {
 	return []string{
 		`{"name":"b","inputSchema":{"anyOf":[{"type":"object"}]}}`,

@@ -18,7 +18,7 @@ import (
 	"github.com/assent-dev/assent/mcp/server"
 )
 
-// authority is an issuer that gives access tokens for what it is asked,
+// authority returns an issuer that gives access tokens for what it is asked,
 // with claims that a test may change.
 func authority(t *testing.T, change map[string]any) *authtest.Issuer {
 	t.Helper()

@@ -1,4 +1,4 @@
-"""An MCP server that wants a sign-in, and its authorization server, both of the official Python SDK: metadata, registration,
+"""An MCP server that requires a sign-in, and its authorization server, both of the official Python SDK: metadata, registration,
 codes with PKCE and refresh tokens are checked by the SDK. Tokens live for two seconds.
 
 usage: signin.py PORT

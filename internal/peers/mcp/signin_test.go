@@ -44,7 +44,7 @@ func TestSignInAtAServerOfOthers(t *testing.T) {
 			"upstream: {alias: notes, url: \"http://127.0.0.1:" + port + "/mcp\"}\n",
 	})
 	c := p.gateway(t)
-	expect(t, c.call("count"), "wants a sign-in")
+	expect(t, c.call("count"), "requires a sign-in")
 	expect(t, c.ask("tools/list", "{}"), `"assent__sign_in_notes"`)
 	link, _ := start(t, nil, assent(), "mcp", "sign-in", "notes", "--config", p.at("gateway.yaml"), "--json")
 	lines := bufio.NewScanner(link)
