@@ -137,7 +137,7 @@ func SplitDocument(doc value.Value) (args, parent value.Value, given bool) {
 	parent, given = doc.Get(parentInput)
 	args = value.Value{Kind: value.Object}
 	for _, m := range doc.Members {
-		if m.Key != parentInput && m.Key != timeInput {
+		if m.Key != parentInput && m.Key != timeInput && m.Key != pastInput {
 			args.Members = append(args.Members, m)
 		}
 	}

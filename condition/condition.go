@@ -62,6 +62,8 @@ type Matcher struct {
 	Takes bool
 	// Time is a test of the moment of the call, in place of Tests. Key is then "time".
 	Time *TimeTest
+	// History is a test of the past calls, in place of Tests. Key is then "history".
+	History *History
 }
 
 // Test compares an argument with a scalar (Operand) or with a List, depending on its operator.

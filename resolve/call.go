@@ -97,6 +97,12 @@ type Call struct {
 	// decided with the new moment.
 	At time.Time `json:"-"`
 
+	// History has the past calls, in any order and of any agent, for tests of the history. They are
+	// not known unless HistoryKnown is set. Like At, they are neither part of the binding nor of a
+	// record.
+	History      []PastCall `json:"-"`
+	HistoryKnown bool       `json:"-"`
+
 	// Workspace is the directory in which the call runs, for the facts of Derived. It is not part
 	// of the binding.
 	Workspace *Workspace `json:"workspace,omitempty"`
@@ -130,7 +136,7 @@ func (r *Raw) UnmarshalText(text []byte) error {
 func (c *Call) Recorded() Call {
 	out := *c
 	out.Values = nil
-	out.At = time.Time{}
+	out.At, out.History, out.HistoryKnown = time.Time{}, nil, false
 	out.Args = slices.Clone(c.Args)
 	if len(out.Args) == 0 {
 		out.Args = Raw("{}")

@@ -1,0 +1,580 @@
+package condition
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/value"
+)
+
+// History is a test of the past calls (docs/contracts/policy.md).
+type History struct {
+	Of       *PastCalls // nil selects calls of the same kind, server and name as the call
+	State    PastState
+	Within   time.Duration // 0 if Since is set
+	Since    Period        // empty if Within is set
+	Zone     string        // of Since
+	By       []string      // "agent", "principal", "session", "target" or "args.PATH"
+	Where    *Group        // nil if the arguments of past calls don't matter
+	Measure  Measure
+	Path     string // of Sum and Distinct: the argument
+	Currency string // of Sum: the argument with the currency, or empty
+	Bounds   []Test // comparisons of the number, all of which must hold; empty for Exists
+	Exists   bool   // of Exists: whether there must be a past call or none
+	Range    diag.Range
+
+	zone  *time.Location
+	canon string // the same for equal entries, without the bounds
+}
+
+// PastCalls selects past calls. All lists that are not empty must match; Targets, Servers and
+// ServerRefs are globs.
+type PastCalls struct {
+	Kinds      []string
+	Targets    []string
+	Servers    []string
+	ServerRefs []string
+}
+
+// PastState is a state that a call went through.
+type PastState string
+
+// The states of past calls.
+const (
+	PastAsked     PastState = "asked"
+	PastApproved  PastState = "approved"
+	PastDenied    PastState = "denied"
+	PastExpired   PastState = "expired"
+	PastRan       PastState = "ran"
+	PastSucceeded PastState = "succeeded"
+	PastFailed    PastState = "failed"
+)
+
+// PastStates lists the states of past calls.
+func PastStates() []PastState {
+	return []PastState{PastAsked, PastApproved, PastDenied, PastExpired, PastRan, PastSucceeded, PastFailed}
+}
+
+// Measure is what a test of the history computes from the past calls that it selects.
+type Measure string
+
+// The measures.
+const (
+	Count    Measure = "count"
+	Sum      Measure = "sum"
+	Distinct Measure = "distinct"
+	Existing Measure = "exists"
+)
+
+// Period is a period of the calendar in a zone.
+type Period string
+
+// The periods. A week starts on Monday.
+const (
+	Hour  Period = "hour"
+	Day   Period = "day"
+	Week  Period = "week"
+	Month Period = "month"
+)
+
+// Included reports whether the call that is decided counts itself, if the test selects it.
+func (h *History) Included() bool {
+	return (h.State == PastRan || h.State == PastAsked) && h.Measure != Existing
+}
+
+// Start returns the beginning of the interval of past calls at a moment. Calls at that instant
+// count if included is true. Calls after the moment never count.
+func (h *History) Start(now time.Time) (start time.Time, included bool) {
+	if h.Since == "" {
+		return now.Add(-h.Within), false
+	}
+	return periodStart(h.Since, now, h.zone), true
+}
+
+// periodStart returns the first instant of the local period. If clocks change, that is the first
+// instant of the segment in which the wall clock reaches the beginning of the period first.
+func periodStart(p Period, now time.Time, zone *time.Location) time.Time {
+	local := now.In(zone)
+	year, month, day := local.Date()
+	hour := 0
+	switch p {
+	case Hour:
+		hour = local.Hour()
+	case Week:
+		day -= (int(local.Weekday()) + 6) % 7
+	case Month:
+		day = 1
+	}
+	wall := time.Date(year, month, day, hour, 0, 0, 0, time.UTC) // the wall clock, read as UTC
+	first := now
+	for at := now; ; {
+		start, end := at.In(zone).ZoneBounds()
+		_, offset := at.In(zone).Zone()
+		reached := wall.Add(-time.Duration(offset) * time.Second)
+		if reached.Before(start) {
+			reached = start
+		}
+		if (end.IsZero() || reached.Before(end)) && reached.Before(first) {
+			first = reached
+		}
+		// Two days are more than clocks ever change by.
+		if start.IsZero() || start.Before(wall.Add(-48*time.Hour)) {
+			return first
+		}
+		at = start.Add(-1)
+	}
+}
+
+// Window describes the interval: "24h" or "day Europe/Berlin".
+func (h *History) Window() string {
+	if h.Since == "" {
+		return FormatDuration(h.Within)
+	}
+	return string(h.Since) + " " + h.Zone
+}
+
+// String describes the test: "sum of amount over ran pay, refund in 24h by agent gt 20000".
+func (h *History) String() string {
+	text := h.measured()
+	switch h.Measure {
+	case Existing:
+		if !h.Exists {
+			return "no " + text
+		}
+		return text
+	default:
+		return text + " " + textsOfTests(h.Bounds, len(h.Bounds))
+	}
+}
+
+func (h *History) measured() string {
+	what := string(h.Measure)
+	switch h.Measure {
+	case Existing:
+		what = "call"
+	case Sum, Distinct:
+		what += " of " + h.Path
+	}
+	if h.Currency != "" {
+		what += " in the same " + h.Currency
+	}
+	what += " over " + string(h.State)
+	if h.Of != nil {
+		var parts []string
+		for _, list := range [][]string{h.Of.Kinds, h.Of.Targets, h.Of.Servers, h.Of.ServerRefs} {
+			if len(list) > 0 {
+				parts = append(parts, strings.Join(list, ", "))
+			}
+		}
+		if len(parts) == 0 {
+			parts = []string{"any call"}
+		}
+		what += " " + strings.Join(parts, " of ")
+	}
+	if h.Since == "" {
+		what += " in " + h.Window()
+	} else {
+		what += " since the start of the " + h.Window()
+	}
+	if len(h.By) > 0 {
+		what += " by " + strings.Join(h.By, ", ")
+	}
+	if h.Where != nil {
+		var tests []string
+		for i := range h.Where.Matchers {
+			m := &h.Where.Matchers[i]
+			tests = append(tests, m.Key+" "+describe(m))
+		}
+		what += " where " + strings.Join(tests, ", ")
+	}
+	return what
+}
+
+// histories reads the `history` of a group.
+func (p *parser) histories(f *yamldoc.Field) []Matcher {
+	var out []Matcher
+	if f.Value.Kind != yamldoc.Sequence || len(f.Value.Items) == 0 {
+		p.historyError(f.Value.Range, "history is a list of tests of past calls", "[{within: 24h, count: {gt: 100}}]")
+		m := Matcher{Key: "history", KeyRange: f.Key.Range, Range: f.Value.Range}
+		m.Tests = []Test{unreadableTest(f.Value.Range)}
+		return []Matcher{m}
+	}
+	for _, item := range f.Value.Items {
+		m := Matcher{Key: "history", KeyRange: f.Key.Range, Range: item.Range}
+		if h, ok := p.history(item); ok {
+			m.History = h
+		} else {
+			m.Tests = []Test{unreadableTest(item.Range)}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func (p *parser) historyError(at diag.Range, message, expected string) {
+	p.findings = append(p.findings, yamldoc.Stop(ruleHistory, at, message, expected))
+}
+
+// historyReader reads one entry of `history`.
+type historyReader struct {
+	*parser
+	h     *History
+	sound bool
+}
+
+func (r *historyReader) wrong(n *yamldoc.Node, message, expected string) {
+	r.historyError(n.Range, message, expected)
+	r.sound = false
+}
+
+// history reads one entry. It returns false if it reports an error.
+func (p *parser) history(n *yamldoc.Node) (*History, bool) {
+	r := historyReader{parser: p, h: &History{State: PastRan, Range: n.Range}, sound: true}
+	h := r.h
+	if n.Kind != yamldoc.Mapping {
+		r.wrong(n, "a test of past calls has fields", "{within: 24h, count: {gt: 100}}")
+		return h, false
+	}
+	var measures []string
+	for i := range n.Fields {
+		key, v := n.Fields[i].Key, n.Fields[i].Value
+		switch key.Text {
+		case "of":
+			r.selector(v)
+		case "state":
+			h.State = PastState(v.Text)
+			if v.Kind != yamldoc.String || !slices.Contains(PastStates(), h.State) {
+				r.wrong(v, fmt.Sprintf("%q is no state of a call", v.Text),
+					"ran, succeeded, failed, asked, approved, denied or expired")
+			}
+		case "within", "since", "zone":
+		case "by":
+			r.keys(v)
+		case "where":
+			r.where(v)
+		case "currency":
+			h.Currency = r.path(v)
+		case string(Count), string(Sum), string(Distinct), string(Existing):
+			measures = append(measures, key.Text)
+			r.measure(Measure(key.Text), v)
+		default:
+			r.wrong(key, fmt.Sprintf("unknown field %q in history", key.Text),
+				"of, state, within, since, zone, by, where, currency, count, sum, distinct or exists")
+		}
+	}
+	r.window(n)
+	if len(measures) != 1 {
+		r.wrong(n, "a test of past calls needs one of count, sum, distinct and exists", "count: {gt: 100}")
+	}
+	if h.Currency != "" && h.Measure != Sum {
+		r.wrong(n.Get("currency"), "currency is only for sum", "sum: {of: amount, gt: 1000}")
+	}
+	h.canon = canonicalHistory(h, n.Get("where"))
+	return h, r.sound
+}
+
+func (r *historyReader) window(n *yamldoc.Node) {
+	within, since, zone := n.Get("within"), n.Get("since"), n.Get("zone")
+	switch {
+	case (within == nil) == (since == nil):
+		r.wrong(n, "a test of past calls needs either within or since", "within: 24h")
+	case within != nil:
+		if zone != nil {
+			r.wrong(zone, "zone is only for since", "since: day")
+		}
+		d, err := ParseDuration(within.Text)
+		if within.Kind != yamldoc.String || err != nil {
+			r.wrong(within, fmt.Sprintf("%q is no duration between a second and a year", within.Text),
+				"a duration with its unit, such as 90s, 30m or 24h")
+		}
+		r.h.Within = d
+	default:
+		r.h.Since = Period(since.Text)
+		if since.Kind != yamldoc.String || !slices.Contains([]Period{Hour, Day, Week, Month}, r.h.Since) {
+			r.wrong(since, fmt.Sprintf("%q is no period", since.Text), "hour, day, week or month")
+		}
+		if zone == nil {
+			r.wrong(since, "since needs the zone of its calendar", "zone: Europe/Berlin")
+			return
+		}
+		var err error
+		if r.h.zone, err = zoneOf(zone.Text); zone.Kind != yamldoc.String || err != nil {
+			r.wrong(zone, fmt.Sprintf("%q: no zone has that name", zone.Text),
+				"a name of the IANA database, such as Europe/Berlin")
+		}
+		r.h.Zone = zone.Text
+	}
+}
+
+func (r *historyReader) selector(n *yamldoc.Node) {
+	r.h.Of = &PastCalls{}
+	if n.Kind != yamldoc.Mapping {
+		r.wrong(n, "of selects past calls", "{targets: [pay]}")
+	}
+	lists := map[string]*[]string{
+		"kinds": &r.h.Of.Kinds, "targets": &r.h.Of.Targets,
+		"servers": &r.h.Of.Servers, "server_refs": &r.h.Of.ServerRefs,
+	}
+	for i := range n.Fields {
+		key, v := n.Fields[i].Key, n.Fields[i].Value
+		list := lists[key.Text]
+		if list == nil {
+			r.wrong(key, fmt.Sprintf("unknown field %q in of", key.Text), "kinds, targets, servers or server_refs")
+			continue
+		}
+		*list = r.texts(v)
+		for _, kind := range *list {
+			if key.Text == "kinds" && !slices.Contains([]string{"tool", "mcp_tool", "skill", "delegation"}, kind) {
+				r.wrong(v, fmt.Sprintf("%q is no kind of call", kind), "tool, mcp_tool, skill or delegation")
+			}
+		}
+	}
+}
+
+// texts reads a list of texts that is not empty.
+func (r *historyReader) texts(n *yamldoc.Node) []string {
+	var out []string
+	for _, item := range n.Items {
+		if item.Kind != yamldoc.String || item.Text == "" {
+			r.wrong(item, "expected a text", "a list of texts")
+		}
+		out = append(out, item.Text)
+	}
+	if n.Kind != yamldoc.Sequence || len(out) == 0 {
+		r.wrong(n, "the list needs at least one entry", "a list of texts")
+	}
+	return out
+}
+
+func (r *historyReader) keys(n *yamldoc.Node) {
+	r.h.By = r.texts(n)
+	for i, key := range r.h.By {
+		path, argument := strings.CutPrefix(key, "args.")
+		known := slices.Contains([]string{"agent", "principal", "session", "target"}, key)
+		if !known && !(argument && path != "" && !strings.HasPrefix(path, "parent.")) {
+			r.wrong(n.Items[i], fmt.Sprintf("%q is no key of past calls", key),
+				"agent, principal, session, target or args.PATH")
+		}
+	}
+}
+
+// path reads the name of an argument.
+func (r *historyReader) path(n *yamldoc.Node) string {
+	if n.Kind != yamldoc.String || n.Text == "" || strings.HasPrefix(n.Text, "parent.") {
+		r.wrong(n, fmt.Sprintf("%q is no argument of a past call", n.Text), "the name of an argument, such as amount")
+	}
+	return n.Text
+}
+
+func (r *historyReader) where(n *yamldoc.Node) {
+	g := Group{Range: n.Range}
+	if n.Kind != yamldoc.Mapping {
+		r.wrong(n, "where tests the arguments of past calls", "{amount: {gt: 100}}")
+	}
+	for i := range n.Fields {
+		key := n.Fields[i].Key
+		if strings.HasPrefix(key.Text, "parent.") {
+			r.wrong(key, "where reads the arguments of past calls, which have no parent", "the name of an argument")
+		}
+		before := len(r.findings)
+		g.Matchers = append(g.Matchers, r.matcher(&n.Fields[i]))
+		r.sound = r.sound && !yamldoc.Stops(r.findings[before:])
+	}
+	r.h.Where = &g
+}
+
+func (r *historyReader) measure(m Measure, n *yamldoc.Node) {
+	r.h.Measure = m
+	if m == Existing {
+		if n.Kind != yamldoc.Bool {
+			r.wrong(n, "exists is true or false", "exists: true")
+		}
+		r.h.Exists = n.Bool
+		return
+	}
+	if n.Kind != yamldoc.Mapping {
+		r.wrong(n, string(m)+" needs a comparison", "{gt: 100}")
+	}
+	for i := range n.Fields {
+		key, v := n.Fields[i].Key, n.Fields[i].Value
+		switch {
+		case key.Text == "of" && m != Count:
+			r.h.Path = r.path(v)
+		case !slices.Contains(orders, Op(key.Text)):
+			r.wrong(key, fmt.Sprintf("unknown field %q in %s", key.Text, m), "of, gt, gte, lt or lte")
+		case v.Kind != yamldoc.Number || !v.Finite:
+			r.wrong(v, string(m)+" is compared with numbers", string(Op(key.Text))+": 100")
+		default:
+			s := Scalar{Kind: value.Number, Num: v.Num, Range: v.Range}
+			r.h.Bounds = append(r.h.Bounds, Test{Op: Op(key.Text), Operand: s, Range: v.Range})
+		}
+	}
+	if r.sound && len(r.h.Bounds) == 0 {
+		r.wrong(n, string(m)+" needs a comparison", "gt: 100")
+	}
+	if m != Count && r.h.Path == "" {
+		r.wrong(n, string(m)+" needs the argument of past calls", "of: amount")
+	}
+}
+
+// canonicalHistory returns a text that is the same for entries that measure the same.
+func canonicalHistory(h *History, where *yamldoc.Node) string {
+	by := slices.Sorted(slices.Values(h.By))
+	text := fmt.Sprintf("%s %q %q %s %s %q", h.Measure, h.Path, h.Currency, h.State, h.Window(), by)
+	if h.Of != nil {
+		sorted := func(list []string) []string {
+			return slices.Compact(slices.Sorted(slices.Values(list)))
+		}
+		text += fmt.Sprintf(" of %q %q %q %q", sorted(h.Of.Kinds), sorted(h.Of.Targets), sorted(h.Of.Servers),
+			sorted(h.Of.ServerRefs))
+	}
+	if where != nil {
+		if v, err := value.FromGo(where.Any(), value.Limits{MaxBytes: 1 << 30}); err == nil {
+			text += " where " + string(v.AppendCanonical(nil))
+		}
+	}
+	return text
+}
+
+// Past answers tests of the past calls for one call.
+type Past interface {
+	Look(t *PastTest) PastResult
+}
+
+// PastResult is the result of a test of the past calls.
+type PastResult struct {
+	Truth   Truth
+	Why     string // one of the Why constants
+	Figures *Figures
+}
+
+// Figures are the numbers that a test of the past calls compared.
+type Figures struct {
+	Measure  Measure `json:"measure"`
+	Of       string  `json:"of,omitempty"`       // the argument of sum and distinct
+	Used     string  `json:"used"`               // by past calls, a decimal number
+	This     string  `json:"this,omitempty"`     // what this call adds; empty if it does not count
+	Bound    string  `json:"bound,omitempty"`    // such as "gt 20000"; empty for exists
+	Currency string  `json:"currency,omitempty"` // the code, if only one currency counts
+	Window   string  `json:"window"`             // such as "24h" or "day Europe/Berlin"
+	Doubtful int     `json:"doubtful,omitempty"` // past calls of which it is not known whether they count
+}
+
+// String describes the numbers: "18400 EUR in 24h, this call 2500".
+func (f *Figures) String() string {
+	text := f.Used
+	if f.Currency != "" {
+		text += " " + f.Currency
+	}
+	if strings.Contains(f.Window, " ") {
+		text += " since the start of the " + f.Window
+	} else {
+		text += " in " + f.Window
+	}
+	if f.This != "" {
+		text += ", this call " + f.This
+	}
+	if f.Doubtful > 0 {
+		text += fmt.Sprintf(", %d past calls in doubt", f.Doubtful)
+	}
+	return text
+}
+
+// BoundText describes the comparisons: "gt 20000".
+func (h *History) BoundText() string { return textsOfTests(h.Bounds, len(h.Bounds)) }
+
+// UpperCode returns the code of a currency in capitals, as money compares it. Only ASCII letters
+// change.
+func UpperCode(code string) string { return upperCode(code) }
+
+// PastTest is a compiled History. It is safe for concurrent use.
+type PastTest struct {
+	*History
+	where *Program
+	args  *value.Shape
+}
+
+// newPastTest compiles a test of the past calls.
+func newPastTest(h *History, sem Semantics) *PastTest {
+	t := &PastTest{History: h}
+	if h.Where != nil && len(h.Where.Matchers) > 0 {
+		c := NewCompiler(sem)
+		t.where = c.Add(Governance, &Expr{Groups: []Group{*h.Where}})
+		t.args, _ = c.Shapes()
+	}
+	return t
+}
+
+// Matches evaluates `where` on the arguments of a call. given is false for a call that has no
+// readable arguments, such as a delegation.
+func (t *PastTest) Matches(args value.Value, given bool) Truth {
+	if t.where == nil {
+		return True
+	}
+	var v View
+	if !given || t.args.Fill(args, value.Limits{MaxBytes: 1 << 30}, &v.Args) != nil {
+		return Unknown
+	}
+	return t.where.Eval(&v)
+}
+
+// PastTests returns the tests of past calls of a condition.
+func (p *Program) PastTests() []*PastTest {
+	var out []*PastTest
+	for _, g := range p.groups {
+		for i := range g {
+			if g[i].past != nil {
+				out = append(out, g[i].past)
+			}
+		}
+	}
+	return out
+}
+
+// look evaluates a test of the past calls.
+func (t *PastTest) look(v *View) PastResult {
+	if v.Past == nil {
+		return PastResult{Truth: Unknown, Why: WhyNoHistory}
+	}
+	return v.Past.Look(t)
+}
+
+// pastInput is the first segment of the places that hold tests of the past calls in the documents of
+// an analyzer: true or false, or absent if the test is unknown.
+const pastInput = "parent.history"
+
+// HistoryPlace returns the place of a test of the past calls in the documents of an analyzer.
+func HistoryPlace(h *History) []string { return []string{pastInput, h.key()} }
+
+// key returns a text that is the same for equal tests.
+func (h *History) key() string {
+	if h.Measure == Existing {
+		return h.canon
+	}
+	var bounds []string
+	for i := range h.Bounds {
+		bounds = append(bounds, string(h.Bounds[i].Op)+" "+h.Bounds[i].Operand.Num.Canonical())
+	}
+	return h.canon + " " + strings.Join(sorted(bounds), " and ")
+}
+
+// historyBox returns the calls for which a test of the past calls reaches a level.
+func (q *question) historyBox(h *History, level Truth) box {
+	d := only(atomTrue)
+	if h.Measure == Existing && !h.Exists {
+		d = only(atomFalse)
+	}
+	if level == Unknown {
+		d.atoms |= atomAbsent
+	}
+	place := q.place(HistoryPlace(h))
+	if q.pasts == nil {
+		q.pasts = map[int]*History{}
+	}
+	q.pasts[place] = h
+	return box{{place, d}}
+}
