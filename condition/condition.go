@@ -66,6 +66,21 @@ type Matcher struct {
 	History *History
 }
 
+// IsFact reports whether the matcher tests a fact of the call, its moment or its past calls, in place
+// of an argument.
+func (m *Matcher) IsFact() bool { return m.Time != nil || m.History != nil }
+
+// FactText describes the test of a fact. It returns an empty string for other matchers.
+func (m *Matcher) FactText() string {
+	switch {
+	case m.Time != nil:
+		return m.Time.String()
+	case m.History != nil:
+		return m.History.String()
+	}
+	return ""
+}
+
 // Test compares an argument with a scalar (Operand) or with a List, depending on its operator.
 type Test struct {
 	Op      Op

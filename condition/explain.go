@@ -208,11 +208,8 @@ func classOf(s *value.Slot) string {
 
 // describe formats a matcher's tests as in a file.
 func describe(m *Matcher) string {
-	if m.Time != nil {
-		return m.Time.String()
-	}
-	if m.History != nil {
-		return m.History.String()
+	if m.IsFact() {
+		return m.FactText()
 	}
 	parts := make([]string, len(m.Tests))
 	for i := range m.Tests {

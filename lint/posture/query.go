@@ -174,7 +174,7 @@ func keysOf(e *condition.Expr) []string {
 	var out []string
 	for i := 0; e != nil && i < len(e.Groups); i++ {
 		for _, m := range e.Groups[i].Matchers {
-			if m.Time == nil {
+			if !m.IsFact() {
 				out = append(out, m.Key)
 			}
 		}
