@@ -122,7 +122,7 @@ func (q *question) asked(calls Calls, set []Gate) []box {
 
 // readable returns the readable part of boxes. It must be called when all places are known.
 func (q *question) readable(calls Calls, list []box) []box {
-	q.excluded = append(q.unreadable(calls), q.impossibleTimes()...)
+	q.excluded = slices.Concat(q.unreadable(calls), q.impossibleTimes(), q.impossiblePasts())
 	var pieces []box
 	for _, b := range list {
 		pieces = q.carve(b, q.excluded, pieces)

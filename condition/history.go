@@ -26,9 +26,12 @@ type History struct {
 	Bounds   []Test // comparisons of the number, all of which must hold; empty for Exists
 	Exists   bool   // of Exists: whether there must be a past call or none
 	Range    diag.Range
+	// Context distinguishes tests of different agents that read the agent's file.
+	Context string
 
-	zone  *time.Location
-	canon string // the same for equal entries, without the bounds
+	zone *time.Location
+	// These texts are the same for equal entries: all but the bounds, what it selects, and where.
+	canon, selected, filtered string
 }
 
 // PastCalls selects past calls. All lists that are not empty must match; Targets, Servers and
@@ -273,7 +276,7 @@ func (p *parser) history(n *yamldoc.Node) (*History, bool) {
 	if h.Currency != "" && h.Measure != Sum {
 		r.wrong(n.Get("currency"), "currency is only for sum", "sum: {of: amount, gt: 1000}")
 	}
-	h.canon = canonicalHistory(h, n.Get("where"))
+	h.canonize(n.Get("where"))
 	return h, r.sound
 }
 
@@ -421,23 +424,21 @@ func (r *historyReader) measure(m Measure, n *yamldoc.Node) {
 	}
 }
 
-// canonicalHistory returns a text that is the same for entries that measure the same.
-func canonicalHistory(h *History, where *yamldoc.Node) string {
-	by := slices.Sorted(slices.Values(h.By))
-	text := fmt.Sprintf("%s %q %q %s %s %q", h.Measure, h.Path, h.Currency, h.State, h.Window(), by)
+// canonize sets the texts that are the same for equal entries.
+func (h *History) canonize(where *yamldoc.Node) {
+	normal := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
+	h.By = normal(h.By)
 	if h.Of != nil {
-		sorted := func(list []string) []string {
-			return slices.Compact(slices.Sorted(slices.Values(list)))
-		}
-		text += fmt.Sprintf(" of %q %q %q %q", sorted(h.Of.Kinds), sorted(h.Of.Targets), sorted(h.Of.Servers),
-			sorted(h.Of.ServerRefs))
+		h.selected = fmt.Sprintf("%q %q %q %q", normal(h.Of.Kinds), normal(h.Of.Targets), normal(h.Of.Servers),
+			normal(h.Of.ServerRefs))
 	}
-	if where != nil {
+	if where != nil && len(where.Fields) > 0 {
 		if v, err := value.FromGo(where.Any(), value.Limits{MaxBytes: 1 << 30}); err == nil {
-			text += " where " + string(v.AppendCanonical(nil))
+			h.filtered = string(v.AppendCanonical(nil))
 		}
 	}
-	return text
+	h.canon = fmt.Sprintf("%s %q %q %s %s %q of %s where %s",
+		h.Measure, h.Path, h.Currency, h.State, h.Window(), h.By, h.selected, h.filtered)
 }
 
 // Past answers tests of the past calls for one call.
@@ -496,11 +497,20 @@ type PastTest struct {
 	*History
 	where *Program
 	args  *value.Shape
+	sem   Semantics
+}
+
+// Key returns the key of the test in the documents of an analyzer.
+func (t *PastTest) Key() string { return t.keyFor(t.sem) }
+
+// Wanted returns the truth of the test for a value in a document of an analyzer.
+func (t *PastTest) Wanted(holds bool) Truth {
+	return truthOf(holds == (t.Measure != Existing || t.Exists))
 }
 
 // newPastTest compiles a test of the past calls.
 func newPastTest(h *History, sem Semantics) *PastTest {
-	t := &PastTest{History: h}
+	t := &PastTest{History: h, sem: sem}
 	if h.Where != nil && len(h.Where.Matchers) > 0 {
 		c := NewCompiler(sem)
 		t.where = c.Add(Governance, &Expr{Groups: []Group{*h.Where}})
@@ -548,7 +558,16 @@ func (t *PastTest) look(v *View) PastResult {
 const pastInput = "parent.history"
 
 // HistoryPlace returns the place of a test of the past calls in the documents of an analyzer.
-func HistoryPlace(h *History) []string { return []string{pastInput, h.key()} }
+func HistoryPlace(h *History, sem Semantics) []string { return []string{pastInput, h.keyFor(sem)} }
+
+// keyFor returns a text that is the same for tests that are always equally true.
+func (h *History) keyFor(sem Semantics) string {
+	text := h.key() + h.Context
+	if h.filtered != "" && sem != (Semantics{}) {
+		text += fmt.Sprintf(" %+v", sem)
+	}
+	return text
+}
 
 // key returns a text that is the same for equal tests.
 func (h *History) key() string {
@@ -571,7 +590,7 @@ func (q *question) historyBox(h *History, level Truth) box {
 	if level == Unknown {
 		d.atoms |= atomAbsent
 	}
-	place := q.place(HistoryPlace(h))
+	place := q.place(HistoryPlace(h, q.reading.sem))
 	if q.pasts == nil {
 		q.pasts = map[int]*History{}
 	}

@@ -41,6 +41,13 @@ func (a decimal) add(b decimal) decimal {
 	return decimal{new(big.Int).Add(x, y), power}
 }
 
+func (a decimal) negated() decimal {
+	if a.digits == nil {
+		return a
+	}
+	return decimal{new(big.Int).Neg(a.digits), a.power}
+}
+
 func (a decimal) cmp(b decimal) int {
 	if a.sign() == 0 || b.sign() == 0 || a.sign() != b.sign() {
 		return a.sign() - b.sign()

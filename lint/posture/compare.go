@@ -453,6 +453,13 @@ func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.De
 	if p.odd {
 		call.Args = resolve.Raw("[]")
 	}
+	if pasts, given := condition.Pasts(doc); given {
+		if !resolve.FindHistory(&call, pasts, p.old.target, p.new.target) {
+			c.Effect, c.Why = Undecided, "no past calls were found for which the tests of history are like that"
+			return
+		}
+		args, _ = value.Parse(call.Args, value.Limits{MaxBytes: 1 << 30})
+	}
 	switch {
 	case given:
 		call.ParentInput = parent.AppendJSON(nil)
