@@ -28,6 +28,9 @@ type History struct {
 	Range    diag.Range
 	// Context distinguishes tests of different agents that read the agent's file.
 	Context string
+	// Self says whether Of selects the calls whose rules have this test. It is Unknown until a plan is
+	// compiled.
+	Self Truth
 
 	zone *time.Location
 	// These texts are the same for equal entries: all but the bounds, what it selects, and where.
@@ -87,6 +90,13 @@ const (
 // Included reports whether the call that is decided counts itself, if the test selects it.
 func (h *History) Included() bool {
 	return (h.State == PastRan || h.State == PastAsked) && h.Measure != Existing
+}
+
+// ReadsArguments reports whether the test is unknown for calls without readable arguments. It is meant
+// for tests of a compiled plan.
+func (h *History) ReadsArguments() bool {
+	return h.Currency != "" || h.Path != "" && h.Included() && h.Self == True ||
+		slices.ContainsFunc(h.By, func(key string) bool { return strings.HasPrefix(key, "args.") })
 }
 
 // Start returns the beginning of the interval of past calls at a moment. Calls at that instant
@@ -236,7 +246,7 @@ func (r *historyReader) wrong(n *yamldoc.Node, message, expected string) {
 
 // history reads one entry. It returns false if it reports an error.
 func (p *parser) history(n *yamldoc.Node) (*History, bool) {
-	r := historyReader{parser: p, h: &History{State: PastRan, Range: n.Range}, sound: true}
+	r := historyReader{parser: p, h: &History{State: PastRan, Self: Unknown, Range: n.Range}, sound: true}
 	h := r.h
 	if n.Kind != yamldoc.Mapping {
 		r.wrong(n, "a test of past calls has fields", "{within: 24h, count: {gt: 100}}")

@@ -21,12 +21,15 @@ type pastGoal struct {
 // maxAdded limits the past calls that FindHistory adds for one test.
 const maxAdded = 1000
 
+// maxTried limits the histories that are tried.
+const maxTried = 600
+
 // FindHistory looks for past calls with which tests of some targets come out as a document of an
 // analyzer says (condition.Pasts). It sets them in the call, with a moment and with fields and
 // arguments that the tests need if the call lacks them. It returns false if it finds none, which does
 // not mean that there are none.
 func FindHistory(c *Call, holds map[string]bool, targets ...*Target) bool {
-	var goals []pastGoal
+	var goals, unknown []pastGoal
 	for _, t := range targets {
 		if t == nil {
 			continue
@@ -36,25 +39,63 @@ func FindHistory(c *Call, holds map[string]bool, targets ...*Target) bool {
 				continue
 			}
 			for _, test := range t.t.rules[i].when.PastTests() {
-				if want, given := holds[test.Key()]; given {
+				want, given := holds[test.Key()]
+				if given {
 					goals = append(goals, pastGoal{t, test, test.Wanted(want)})
+				} else {
+					unknown = append(unknown, pastGoal{t, test, condition.Unknown})
 				}
 			}
 		}
 	}
-	if c.At.IsZero() {
-		c.At = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
+	moments := []time.Time{c.At}
+	if c.At.IsZero() { // at noon, after midnight, and on the second day of a month
+		moments = nil
+		for _, hours := range []time.Duration{12, 0, 25 - 4*24} {
+			moments = append(moments, time.Date(2026, 1, 5, 0, 30, 0, 0, time.UTC).Add(hours*time.Hour))
+		}
 	}
-	c.History, c.HistoryKnown = nil, true
+	c.HistoryKnown = true
+	for _, at := range moments {
+		// What the document does not have is unknown, or does not matter.
+		for _, wanted := range [][]pastGoal{slices.Concat(goals, unknown), goals} {
+			for _, own := range ownNumbers(goals) {
+				one := *c
+				one.At, one.History = at, nil
+				for i := range goals {
+					one.complete(goals[i].test.History, own)
+				}
+				if findHistory(&one, wanted) {
+					*c = one
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// ownNumbers returns numbers for arguments that are summed and that the call lacks.
+func ownNumbers(goals []pastGoal) []value.Num {
+	out := []value.Num{value.IntNum(0)}
 	for i := range goals {
-		c.complete(goals[i].test.History)
+		for _, b := range goals[i].test.Bounds {
+			if n, err := value.ParseNum(decimalOf(b.Operand.Num).add(decimalOf(value.IntNum(1))).String()); err == nil &&
+				goals[i].test.Measure == condition.Sum {
+				out = append(out, n)
+			}
+		}
 	}
-	best := reachedGoals(c, goals)
+	return out
+}
+
+func findHistory(c *Call, goals []pastGoal) bool {
+	best, tries := reachedGoals(c, goals), maxTried
 	for range 2 * len(goals) {
 		if best == len(goals) {
 			break
 		}
-		if !improve(c, goals, &best) {
+		if !improve(c, goals, &best, &tries) {
 			return false
 		}
 	}
@@ -63,12 +104,15 @@ func FindHistory(c *Call, holds map[string]bool, targets ...*Target) bool {
 }
 
 // improve adds past calls with which more goals are reached.
-func improve(c *Call, goals []pastGoal, best *int) bool {
+func improve(c *Call, goals []pastGoal, best, tries *int) bool {
 	for i := range goals {
 		if goals[i].reached(c) {
 			continue
 		}
 		for _, added := range goals[i].candidates(c, goals) {
+			if *tries--; *tries < 0 {
+				return false
+			}
 			one := *c
 			one.History = slices.Concat(c.History, added)
 			if n := reachedGoals(&one, goals); n > *best {
@@ -97,15 +141,19 @@ func (g *pastGoal) look(c *Call) condition.PastResult {
 func (g *pastGoal) reached(c *Call) bool { return g.look(c).Truth == g.want }
 
 // complete adds what a test reads of the call itself and the call lacks.
-func (c *Call) complete(h *condition.History) {
-	add := func(path, text string) {
+func (c *Call) complete(h *condition.History, own value.Num) {
+	add := func(path string, with value.Value) {
 		v, err := value.Parse(c.Args, value.Limits{MaxBytes: 1 << 30})
 		if len(c.Args) == 0 {
 			v, err = value.Value{Kind: value.Object}, nil
 		}
 		if _, found := argumentOf(v, condition.True, path); err == nil && v.Kind == value.Object && found == condition.False {
-			c.Args = withArgument(v, path, value.Value{Kind: value.String, Text: text}).AppendJSON(nil)
+			c.Args = withArgument(v, path, with).AppendJSON(nil)
 		}
+	}
+	x := value.Value{Kind: value.String, Text: "x"}
+	if h.Measure == condition.Sum && c.Kind != Delegation {
+		add(h.Path, value.Value{Kind: value.Number, Num: own})
 	}
 	for _, by := range h.By {
 		path, argument := strings.CutPrefix(by, "args.")
@@ -115,14 +163,14 @@ func (c *Call) complete(h *condition.History) {
 		case by == "session" && c.Session == "":
 			c.Session = "s"
 		case argument && c.Kind != Delegation:
-			add(path, "x")
+			add(path, x)
 		}
 	}
 	if h.Currency != "" && c.Kind != Delegation {
-		add(h.Currency, "EUR")
+		add(h.Currency, value.Value{Kind: value.String, Text: "EUR"})
 	}
 	if h.Measure == condition.Distinct && c.Kind != Delegation {
-		add(h.Path, "x")
+		add(h.Path, x)
 	}
 }
 
@@ -143,10 +191,15 @@ func (g *pastGoal) candidates(c *Call, goals []pastGoal) [][]PastCall {
 	numbers := g.amounts(c)
 	var out [][]PastCall
 	for _, base := range g.bases(c) {
-		for _, args := range g.arguments(c) {
+		for _, args := range g.arguments(c, goals) {
 			for _, at := range momentsOf(c, goals) {
 				one := base
 				one.At, one.States = at, []condition.PastState{g.test.State}
+				if g.want == condition.Unknown { // a past call that lacks what the test reads
+					with := one
+					with.Args = args.AppendJSON(nil)
+					out = append(out, []PastCall{with})
+				}
 				switch g.test.Measure {
 				case condition.Sum:
 					for _, n := range numbers {
@@ -255,20 +308,31 @@ func (g *pastGoal) bases(c *Call) []PastCall {
 }
 
 // arguments returns arguments for past calls: none, this call's, and those that pass `where`.
-func (g *pastGoal) arguments(c *Call) []value.Value {
+func (g *pastGoal) arguments(c *Call, goals []pastGoal) []value.Value {
 	own, given := g.target.plan.values(c)
 	if given != condition.True {
 		own = value.Value{Kind: value.Object}
 	}
-	out := []value.Value{own}
-	if g.test.Where != nil {
+	out := []value.Value{own, {Kind: value.Object}}
+	for i := range goals {
+		if goals[i].test.Where == nil {
+			continue
+		}
+		where := &condition.Expr{Groups: []condition.Group{*goals[i].test.Where}}
 		analyzer := condition.NewAnalyzer(condition.Governance, condition.Semantics{}, 0)
-		found, passing := analyzer.Satisfiable(&condition.Expr{Groups: []condition.Group{*g.test.Where}})
-		if found == condition.Yes {
-			for _, m := range passing.Members {
-				own = withArgument(own, m.Key, m.Value)
+		passing, yes := analyzer.Satisfiable(where)
+		failing, no := analyzer.CanBeFalse(where)
+		for _, found := range []struct {
+			verdict condition.Verdict
+			args    value.Value
+		}{{passing, yes}, {failing, no}} {
+			if found.verdict == condition.Yes {
+				merged := own
+				for _, m := range found.args.Members {
+					merged = withArgument(merged, m.Key, m.Value)
+				}
+				out = append(out, merged)
 			}
-			out = append(out, own, passing)
 		}
 	}
 	return out

@@ -116,7 +116,7 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 		frame.match = &r.Match
 		frame.trusted = b.trusted()
 	}
-	r = b.plan.inContext(r)
+	r = b.inContext(r)
 	if r.Denies {
 		b.denial(r, frame)
 	}
@@ -128,21 +128,18 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 	b.add(frame, r.Condition(), r.Match.Takes...)
 }
 
-// inContext returns a rule whose tests of past calls name what they read of the agent's file, so that
-// plans of different files are not taken for equal.
-func (p *Plan) inContext(r *policy.Rule) *policy.Rule {
-	reads := func(m condition.Matcher) bool {
-		h := m.History
-		return h != nil && (slices.Contains(h.By, "agent") || h.Of != nil && len(h.Of.ServerRefs) > 0)
-	}
+// inContext returns a rule whose tests of past calls name what they read of the target and of the
+// agent's file, so that plans of different files are not taken for equal.
+func (b *builder) inContext(r *policy.Rule) *policy.Rule {
+	past := func(m condition.Matcher) bool { return m.History != nil }
 	if r.When == nil || !slices.ContainsFunc(r.When.Groups, func(g condition.Group) bool {
-		return slices.ContainsFunc(g.Matchers, reads)
+		return slices.ContainsFunc(g.Matchers, past)
 	}) {
 		return r
 	}
-	context := fmt.Sprintf(" of agent %q", p.agent.Metadata.ID)
-	for i := range p.agent.ActionSpace.MCPServers {
-		s := &p.agent.ActionSpace.MCPServers[i]
+	context := fmt.Sprintf(" of agent %q", b.plan.agent.Metadata.ID)
+	for i := range b.plan.agent.ActionSpace.MCPServers {
+		s := &b.plan.agent.ActionSpace.MCPServers[i]
 		context += fmt.Sprintf(" %q %q", s.Alias, s.ServerRef)
 	}
 	out := *r
@@ -151,9 +148,15 @@ func (p *Plan) inContext(r *policy.Rule) *policy.Rule {
 	for i := range when.Groups {
 		matchers := slices.Clone(when.Groups[i].Matchers)
 		for j := range matchers {
-			if reads(matchers[j]) {
+			if past(matchers[j]) {
 				h := *matchers[j].History
-				h.Context = context
+				if slices.Contains(h.By, "agent") || h.Of != nil && len(h.Of.ServerRefs) > 0 {
+					h.Context = context
+				}
+				h.Self = condition.True
+				if h.Of != nil && !slices.ContainsFunc(b.gates, func(at place) bool { return matchOf(h.Of).Target(b.called(at)) }) {
+					h.Self = condition.False
+				}
 				matchers[j].History = &h
 			}
 		}

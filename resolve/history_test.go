@@ -191,12 +191,12 @@ func TestPastCallsOfACall(t *testing.T) {
 
 // Histories and Recorded describe what a service must keep.
 func TestWhatTestsOfPastCallsRead(t *testing.T) {
-	p := historyPlan(t, `{within: 24h, by: [principal, args.to], count: {gt: 1}}, {within: 1h, of: {targets: [refund]}, `+
+	p := historyPlan(t, `{within: 24h, by: [args.to, principal], count: {gt: 1}}, {within: 1h, of: {targets: [refund]}, `+
 		`state: failed, exists: true}, {within: 1h, of: {targets: [gone]}, state: denied, exists: true}`)
 	now, _ := time.Parse(time.RFC3339, historyNow)
 	c := &resolve.Call{Kind: resolve.Tool, Tool: "pay", Principal: "p", Args: resolve.Raw(`{"to":"x"}`), At: now}
 	queries := p.Histories(c)
-	if len(queries) != 3 || queries[0].Keys[0].Value != "p" || queries[0].Keys[1].Value != `"x"` ||
+	if len(queries) != 3 || queries[0].Keys[1].Value != "p" || queries[0].Keys[0].Value != `"x"` ||
 		queries[0].Keys[2].By != "target" || !queries[0].From.Equal(now.Add(-24*time.Hour)) ||
 		queries[1].State != condition.PastFailed || len(queries[1].Keys) != 0 {
 		t.Errorf("%+v", queries)

@@ -10,25 +10,36 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-func (d dice) pastTest() string {
-	interval := pick(d, "within: 2h", "within: 24h", "within: 24h", "since: day, zone: UTC")
-	filter := pick(d, "", "", ", of: {}", ", of: {targets: [b]}", ", by: [principal]", ", where: {k: {gt: 1}}")
+// pastTest is the parts of a test of past calls.
+type pastTest [3]string
+
+func (d dice) pastPart(i int) string {
 	n := pick(d, "0", "1", "2")
-	measure := pick(d, "count: {gt: "+n+"}", "count: {gt: "+n+"}", "count: {lte: "+n+"}", "sum: {of: k, gt: "+n+"}",
+	switch i {
+	case 0:
+		return pick(d, "within: 2h", "within: 24h", "since: day, zone: UTC")
+	case 1:
+		return pick(d, "", "", ", of: {}", ", of: {targets: [b]}", ", by: [principal]", ", where: {k: {gt: 1}}")
+	}
+	return pick(d, "count: {gt: "+n+"}", "count: {gt: "+n+"}", "count: {lte: "+n+"}", "sum: {of: k, gt: "+n+"}",
 		"sum: {of: k, lt: "+n+"}", "distinct: {of: k, gte: "+n+"}", "exists: true", "exists: false")
-	return "{" + interval + filter + ", " + measure + "}"
 }
 
-// pastRules draws a policy with rules about past calls and one argument.
-func (d dice) pastRules() string {
-	var rules []string
-	for i := range 1 + d.IntN(2) {
-		group := "{history: [" + d.pastTest() + pick(d, "", "", ", "+d.pastTest()) + "]" +
-			pick(d, "", ", args_match: {k: {gt: 1}}") + "}"
-		does := pick(d, "approval: true", `deny: "no"`, `deny: "no", unknown: ask`)
-		rules = append(rules, "{id: r"+string(rune('0'+i))+", "+does+", when: "+group+"}")
+func (d dice) pastTest() (p pastTest) {
+	for i := range p {
+		p[i] = d.pastPart(i)
 	}
-	return policyText("p", rules...)
+	return p
+}
+
+// pastRule draws how a rule with a test of past calls begins and ends.
+func (d dice) pastRule() (head, tail string) {
+	does := pick(d, "approval: true", `deny: "no"`, `deny: "no", unknown: ask`)
+	return "{id: r, " + does + ", when: {history: [{", "}]" + pick(d, "", "", ", args_match: {k: {gt: 1}}") + "}}"
+}
+
+func (p pastTest) text(head, tail string) string {
+	return policyText("p", head+p[0]+p[1]+", "+p[2]+tail)
 }
 
 // pasts returns lists of up to three past calls on a grid of times and arguments.
@@ -57,10 +68,15 @@ func TestHistoriesAreCompared(t *testing.T) {
 	for seed := range uint64(150) {
 		d := dice{rand.New(rand.NewPCG(seed, 103))}
 		space := "{local_tools: [{alias: a}]}"
-		before, after := d.pastRules(), d.pastRules()
-		if seed%5 == 0 {
-			after = before
+		head, tail := d.pastRule()
+		first := d.pastTest()
+		second := first
+		if part := int(seed % 5); part < 3 { // one edit
+			second[part] = d.pastPart(part)
+		} else if part == 3 {
+			second = d.pastTest()
 		}
+		before, after := first.text(head, tail), second.text(head, tail)
 		old := sideText(t, resolve.Options{}, agentText(space), before)
 		new := sideText(t, resolve.Options{}, agentText(space), after)
 		found, open := map[string]bool{}, false
@@ -99,7 +115,7 @@ func TestHistoriesAreCompared(t *testing.T) {
 		}
 	}
 	t.Logf("%d changes, %d pairs of 150 undecided", changed, undecided)
-	if changed < 1000 || undecided > 75 {
+	if changed < 1000 || undecided > 30 {
 		t.Errorf("%d changes were tried, %d pairs are undecided", changed, undecided)
 	}
 }

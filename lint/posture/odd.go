@@ -62,6 +62,9 @@ func certainWithoutArguments(g *resolve.Gate) bool {
 }
 
 func readsArguments(use condition.Use, m *condition.Matcher) bool {
+	if m.History != nil {
+		return m.History.ReadsArguments()
+	}
 	return !m.IsFact() && (m.Takes || !parentTest(use, m.Key))
 }
 

@@ -234,7 +234,7 @@ func (q Query) in(p pair) Answer {
 // shown returns the answer for a cell, after the plan has decided its witness.
 func (q Query) shown(p pair, cell condition.Cell) Answer {
 	var c Change
-	p.witness(&c, cell.Witness, func(decided, _ resolve.Decision) bool { return decided.Outcome == q.Outcome })
+	p.witness(&c, cell, func(decided, _ resolve.Decision) bool { return decided.Outcome == q.Outcome })
 	if c.Witness == nil {
 		return Answer{Found: condition.Undecided, Why: c.Why}
 	}
