@@ -429,7 +429,7 @@ func (r *historyReader) measure(m Measure, n *yamldoc.Node) {
 	if r.sound && len(r.h.Bounds) == 0 {
 		r.wrong(n, string(m)+" needs a comparison", "gt: 100")
 	}
-	if m != Count && r.h.Path == "" {
+	if m != Count && n.Get("of") == nil {
 		r.wrong(n, string(m)+" needs the argument of past calls", "of: amount")
 	}
 }
