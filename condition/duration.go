@@ -12,8 +12,8 @@ const (
 	maxDuration = 8760 * time.Hour
 )
 
-// ParseDuration reads Go's duration syntax without a sign, between a second and a year.
-func ParseDuration(s string) (time.Duration, error) {
+// DurationOf reads Go's duration syntax without a sign, between a second and a year.
+func DurationOf(s string) (time.Duration, error) {
 	if strings.HasPrefix(s, "+") || strings.HasPrefix(s, ".") {
 		return 0, fmt.Errorf("%q is no duration", s)
 	}

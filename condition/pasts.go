@@ -137,7 +137,8 @@ func (q *question) impossiblePasts() []box {
 			}
 			for a, first := range truths {
 				for b, second := range truths {
-					if excluded(q.pasts[i], q.pasts[j], Truth(a), Truth(b)) || excluded(q.pasts[j], q.pasts[i], Truth(b), Truth(a)) {
+					if excluded(q.pasts[i], q.pasts[j], Truth(a), Truth(b)) ||
+						excluded(q.pasts[j], q.pasts[i], Truth(b), Truth(a)) {
 						out = append(out, box{{i, only(first)}, {j, only(second)}})
 					}
 				}
@@ -250,7 +251,8 @@ func (h *History) passing(points []value.Num, least value.Num) []bool {
 	// The places are: below the first number, at each number, and after each number. Between two
 	// numbers every place has the same order to all bounds.
 	for k := range 2*len(sorted) + 1 {
-		if h.Measure != Sum && k/2 < len(sorted) && (k%2 == 0 && sorted[k/2].Cmp(least) <= 0 || sorted[k/2].Cmp(least) < 0) {
+		if h.Measure != Sum && k/2 < len(sorted) &&
+			(k%2 == 0 && sorted[k/2].Cmp(least) <= 0 || sorted[k/2].Cmp(least) < 0) {
 			continue // no count is so small
 		}
 		pass := true

@@ -7,7 +7,7 @@ import (
 )
 
 // parseDuration reads Go's duration syntax without a sign, within the bounds.
-func parseDuration(s string) (time.Duration, error) { return condition.ParseDuration(s) }
+func parseDuration(s string) (time.Duration, error) { return condition.DurationOf(s) }
 
 // FormatDuration writes a duration as policies do, without units that
 // are zero: 30m, 1h30m, 8h.

@@ -80,8 +80,8 @@ func ownNumbers(goals []pastGoal) []value.Num {
 	out := []value.Num{value.IntNum(0)}
 	for i := range goals {
 		for _, b := range goals[i].test.Bounds {
-			if n, err := value.ParseNum(decimalOf(b.Operand.Num).add(decimalOf(value.IntNum(1))).String()); err == nil &&
-				goals[i].test.Measure == condition.Sum {
+			above := decimalOf(b.Operand.Num).add(decimalOf(value.IntNum(1)))
+			if n, err := value.ParseNum(above.String()); err == nil && goals[i].test.Measure == condition.Sum {
 				out = append(out, n)
 			}
 		}
@@ -147,7 +147,8 @@ func (c *Call) complete(h *condition.History, own value.Num) {
 		if len(c.Args) == 0 {
 			v, err = value.Value{Kind: value.Object}, nil
 		}
-		if _, found := argumentOf(v, condition.True, path); err == nil && v.Kind == value.Object && found == condition.False {
+		_, found := argumentOf(v, condition.True, path)
+		if err == nil && v.Kind == value.Object && found == condition.False {
 			c.Args = withArgument(v, path, with).AppendJSON(nil)
 		}
 	}
@@ -204,7 +205,8 @@ func (g *pastGoal) candidates(c *Call, goals []pastGoal) [][]PastCall {
 				case condition.Sum:
 					for _, n := range numbers {
 						with := one
-						with.Args = withArgument(args, g.test.Path, value.Value{Kind: value.Number, Num: n}).AppendJSON(nil)
+						amount := value.Value{Kind: value.Number, Num: n}
+						with.Args = withArgument(args, g.test.Path, amount).AppendJSON(nil)
 						out = append(out, []PastCall{with})
 					}
 				case condition.Existing:

@@ -154,7 +154,8 @@ func (b *builder) inContext(r *policy.Rule) *policy.Rule {
 					h.Context = context
 				}
 				h.Self = condition.True
-				if h.Of != nil && !slices.ContainsFunc(b.gates, func(at place) bool { return matchOf(h.Of).Target(b.called(at)) }) {
+				selects := func(at place) bool { return matchOf(h.Of).Target(b.called(at)) }
+				if h.Of != nil && !slices.ContainsFunc(b.gates, selects) {
 					h.Self = condition.False
 				}
 				matchers[j].History = &h

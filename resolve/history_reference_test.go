@@ -262,8 +262,9 @@ func TestHistoryAgreesWithAReference(t *testing.T) {
 	for range 1500 {
 		h := historyCase{
 			of: one("", "{}", "{targets: [pay]}", "{targets: [buy]}"), state: one("", "", "ran", "asked", "failed"),
-			measure: one("count", "sum", "distinct", "exists: true", "exists: false"), within: []int{2, 3, 24}[random.Intn(3)],
-			where: random.Intn(2) == 0,
+			measure: one("count", "sum", "distinct", "exists: true", "exists: false"),
+			within:  []int{2, 3, 24}[random.Intn(3)],
+			where:   random.Intn(2) == 0,
 		}
 		for _, by := range []string{"principal", "target", "args.to", "args.a.b"} {
 			if random.Intn(6) == 0 {
@@ -292,7 +293,8 @@ rules:
 			for i := range past {
 				past[i] = call()
 				entry := fmt.Sprintf(`{"at":%q,"states":[%q],"kind":"tool","tool":%q,"args":%s`,
-					at.Add(-time.Duration(past[i].hours)*time.Hour).Format(time.RFC3339), past[i].state, past[i].tool, past[i].args())
+					at.Add(-time.Duration(past[i].hours)*time.Hour).Format(time.RFC3339),
+					past[i].state, past[i].tool, past[i].args())
 				if past[i].principal != "" {
 					entry += `,"principal":"` + past[i].principal + `"`
 				}

@@ -42,7 +42,8 @@ func TestHistory(t *testing.T) {
 	}
 	for _, test := range []struct{ entry, call, want string }{
 		// Counts include this call and those of the same target in the interval.
-		{day + `count: {gt: 2}`, list(past(1, ran), past(2, ran)), "ask condition_true history count over ran in 24h gt 2 is true (2 in 24h, this call 1)"},
+		{day + `count: {gt: 2}`,
+			list(past(1, ran), past(2, ran)), "ask condition_true history count over ran in 24h gt 2 is true (2 in 24h, this call 1)"},
 		{day + `count: {gt: 3}`, list(past(1, ran), past(2, ran)), "allow"},
 		{day + `count: {gt: 1}`, list(past(24, ran)), "allow"},
 		{day + `count: {gt: 1}`, list(past(-1, ran)), "allow"},
@@ -54,7 +55,8 @@ func TestHistory(t *testing.T) {
 		{day + `state: denied, count: {gte: 1}`, list(), "allow"},
 		{day + `state: asked, count: {gte: 1}`, list(), "ask"},
 		{day + `of: {targets: [buy]}, count: {gte: 1}`, list(), "allow"},
-		{day + `of: {}, count: {gte: 2}`, list(past(1, `"states":["ran"],"kind":"skill","agent":"x","skill":"y"`)), "ask"},
+		{day + `of: {}, count: {gte: 2}`,
+			list(past(1, `"states":["ran"],"kind":"skill","agent":"x","skill":"y"`)), "ask"},
 		{day + `of: {kinds: [delegation]}, count: {gte: 1}`,
 			list(past(1, `"states":["ran"],"kind":"skill","agent":"x","skill":"y"`)), "ask"},
 		{day + `of: {server_refs: ["mcp.stripe.*"]}, count: {gte: 1}`,
@@ -75,15 +77,19 @@ func TestHistory(t *testing.T) {
 		{day + `sum: {of: amount, gt: 50}, currency: cur`, pay10 + `,` + list(), "ask condition_unknown"},
 		// Different values.
 		{day + `distinct: {of: to, gt: 1}`, `"args":{"to":"a"},` + list(past(1, ran+`,"args":{"to":"a"}`)), "allow"},
-		{day + `distinct: {of: to, gt: 1}`, `"args":{"to":1},` + list(past(1, ran+`,"args":{"to":"1"}`)), "ask condition_true"},
+		{day + `distinct: {of: to, gt: 1}`,
+			`"args":{"to":1},` + list(past(1, ran+`,"args":{"to":"1"}`)), "ask condition_true"},
 		{day + `distinct: {of: to, gt: 1}`, `"args":{"to":1},` + list(past(1, ran+`,"args":{"to":1.0}`)), "allow"},
 		{day + `distinct: {of: to, gt: 1}`, `"args":{"to":null},` + list(), "ask condition_unknown"},
 		// Groups.
-		{day + `by: [principal], count: {gt: 1}`, `"principal":"p",` + list(past(1, ran+`,"principal":"p"`)), "ask condition_true"},
-		{day + `by: [principal], count: {gt: 1}`, `"principal":"p",` + list(past(1, ran+`,"principal":"q"`), past(1, ran)), "allow"},
+		{day + `by: [principal], count: {gt: 1}`,
+			`"principal":"p",` + list(past(1, ran+`,"principal":"p"`)), "ask condition_true"},
+		{day + `by: [principal], count: {gt: 1}`,
+			`"principal":"p",` + list(past(1, ran+`,"principal":"q"`), past(1, ran)), "allow"},
 		{day + `by: [principal], count: {gt: 1}`, list(), "ask condition_unknown"},
 		{day + `by: [agent], count: {gt: 1}`, list(past(1, ran)), "ask condition_true"},
-		{day + `by: [args.a.b], count: {gt: 1}`, `"args":{"a":{"b":1}},` + list(past(1, ran+`,"args":{"a.b":1}`)), "ask condition_true"},
+		{day + `by: [args.a.b], count: {gt: 1}`,
+			`"args":{"a":{"b":1}},` + list(past(1, ran+`,"args":{"a.b":1}`)), "ask condition_true"},
 		{day + `by: [args.a.b], count: {gt: 1}`, `"args":{"a":{"b":1}},` +
 			list(past(1, ran+`,"args":{"a.b":1,"a":{"b":2}}`)), "ask condition_unknown"},
 		{day + `by: [args.a.b], count: {gt: 1}`, `"args":{"a.b":1,"a":{"b":2}},` + list(), "ask condition_unknown"},
@@ -107,9 +113,11 @@ func TestHistory(t *testing.T) {
 		{`since: hour, zone: Asia/Kolkata, count: {gt: 1}`, list(past(0.5, ran)), "ask condition_true"},
 		{`since: hour, zone: Asia/Kolkata, count: {gt: 1}`, list(past(0.51, ran)), "allow"},
 		// Neither the moment nor the past calls are ever assumed.
-		{day + `count: {gt: 1}`, `"history":[]`, "ask condition_unknown history count over ran in 24h gt 1 can't be told: missing time"},
-		{day + `count: {gt: 1}`, `"at":"` + historyNow + `"`, "ask condition_unknown history count over ran in 24h gt 1 can't " +
-			"be told: missing history"},
+		{day + `count: {gt: 1}`,
+			`"history":[]`, "ask condition_unknown history count over ran in 24h gt 1 can't be told: missing time"},
+		{day + `count: {gt: 1}`,
+			`"at":"` + historyNow + `"`, "ask condition_unknown history count over ran in 24h gt 1 can't " +
+				"be told: missing history"},
 		{day + `count: {gt: 1}`, list(), "allow"},
 	} {
 		p := historyPlan(t, "{"+test.entry+"}")
@@ -160,8 +168,10 @@ func TestPastCallsOfACall(t *testing.T) {
 		strings.Replace(`[`+good+`]`, `"at":"2026-11-25T11:00:00Z",`, ``, 1),
 		strings.Replace(`[`+good+`]`, `"states":["ran","succeeded"],`, ``, 1),
 		strings.Replace(`[`+good+`]`, `"agent_id":"a"`, `"agent_id":""`, 1),
-		strings.Replace(`[`+good+`]`, `"agent_id"`, `"agent"`, 1), strings.Replace(`[`+good+`]`, `"session"`, `"annotations"`, 1),
-		strings.Replace(`[`+good+`]`, `{"n":1.50}`, `[1]`, 1), strings.Replace(`[`+good+`]`, `{"n":1.50}`, `{"n":1,"n":2}`, 1),
+		strings.Replace(`[`+good+`]`, `"agent_id"`, `"agent"`, 1),
+		strings.Replace(`[`+good+`]`, `"session"`, `"annotations"`, 1),
+		strings.Replace(`[`+good+`]`, `{"n":1.50}`, `[1]`, 1),
+		strings.Replace(`[`+good+`]`, `{"n":1.50}`, `{"n":1,"n":2}`, 1),
 		strings.Replace(`[`+good+`]`, `"principal":"p"`, `"principal":"p","principal":"q"`, 1),
 		`[` + strings.Repeat(good+",", resolve.MostPast) + good + `]`,
 	} {

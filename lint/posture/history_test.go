@@ -99,8 +99,10 @@ func TestHistoriesAreCompared(t *testing.T) {
 		for _, past := range d.pasts(at) {
 			for _, args := range []string{`{"k":1}`, `{"k":2}`, "{}"} {
 				for _, principal := range []string{"", "p"} {
-					call := resolve.Call{Kind: resolve.Tool, Tool: "a", Args: resolve.Raw(args), Principal: principal, At: at,
-						History: past, HistoryKnown: len(past) > 0 || args != "{}"}
+					call := resolve.Call{
+						Kind: resolve.Tool, Tool: "a", Args: resolve.Raw(args), Principal: principal, At: at,
+						History: past, HistoryKnown: len(past) > 0 || args != "{}",
+					}
 					was, is := old.Plan.Decide(&call).Outcome, new.Plan.Decide(&call).Outcome
 					if was == is {
 						continue
