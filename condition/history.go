@@ -86,6 +86,9 @@ const (
 	Month Period = "month"
 )
 
+// IsOrder reports whether the operator compares with a bound: gt, gte, lt or lte.
+func (op Op) IsOrder() bool { return slices.Contains(orders, op) }
+
 // Included reports whether the call that is decided counts itself, if the test selects it.
 func (h *History) Included() bool {
 	return (h.State == PastRan || h.State == PastAsked) && h.Measure != Existing
