@@ -89,11 +89,12 @@ func TestGroundsSayWhatMadeARuleAsk(t *testing.T) {
 				Key: "history", Test: "sum of n over ran in 24h gt 20000", Truth: "true",
 				History: &condition.Figures{Used: "18400", This: "2500", Bound: "gt 20000", Currency: "EUR"},
 			}},
-			"sum of n over ran in 24h: 18,400 EUR; this call 2,500; it must not be above 20,000",
+			"sum of n over ran in 24h: 18,400 EUR; this call 2500; it must not be above 20,000",
 		},
 		{
 			[]resolve.Matcher{{
-				Key: "history", Test: "no call over ran in 24h", Truth: "unknown", History: &condition.Figures{Used: "0"},
+				Key: "history", Test: "no call over ran in 24h", Truth: "unknown",
+				History: &condition.Figures{Used: "0"},
 			}},
 			"no call over ran in 24h: 0; some values are not known",
 		},

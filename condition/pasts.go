@@ -97,7 +97,7 @@ func (h *History) asCount() *History {
 
 // impossiblePasts returns the documents that no past calls have. Not all of them are known: for the
 // others, no past calls are found.
-func (q *question) impossiblePasts() []box {
+func (q *question) impossiblePasts(none bool) []box {
 	var out []box
 	truths := [...]atoms{False: atomFalse, Unknown: atomAbsent, True: atomTrue}
 	var at []int
@@ -105,6 +105,9 @@ func (q *question) impossiblePasts() []box {
 		if place[0] == pastInput {
 			at = append(at, i)
 			out = append(out, box{{i, everything().without(atomAbsent | atomTrue | atomFalse)}})
+			if none && q.pasts[i] != nil {
+				out = append(out, q.pasts[i].notOfNone(i)...)
+			}
 		}
 	}
 	for _, i := range at {
@@ -146,6 +149,45 @@ func (q *question) impossiblePasts() []box {
 		}
 	}
 	return out
+}
+
+// notOfNone returns the documents in which a test has another result than without past calls.
+func (h *History) notOfNone(place int) []box {
+	var out []box
+	if h.certain() {
+		out = append(out, box{{place, only(atomAbsent)}})
+	}
+	switch {
+	case h.Measure == Existing:
+		out = append(out, box{{place, only(atomTrue)}})
+	case h.plain() && (h.Self != Unknown || !h.Included()):
+		count := value.IntNum(0)
+		if h.Included() && h.Self == True {
+			count = value.IntNum(1)
+		}
+		other := atomTrue
+		if passes(h.Bounds, count) {
+			other = atomFalse
+		}
+		out = append(out, box{{place, only(other)}})
+	}
+	return out
+}
+
+// passes reports whether a number passes all bounds.
+func passes(bounds []Test, n value.Num) bool {
+	return !slices.ContainsFunc(bounds, func(t Test) bool {
+		order := n.Cmp(t.Operand.Num)
+		switch t.Op {
+		case Gt:
+			return order <= 0
+		case Gte:
+			return order < 0
+		case Lt:
+			return order >= 0
+		}
+		return order > 0
+	})
 }
 
 func pick(first bool, a, b atoms) atoms {

@@ -75,6 +75,25 @@ func FindHistory(c *Call, holds map[string]bool, targets ...*Target) bool {
 	return false
 }
 
+// EmptyHistory sets that a call has no past calls, with a moment and with the fields and arguments that
+// tests of past calls need if the call lacks them.
+func EmptyHistory(c *Call, targets ...*Target) {
+	if c.At.IsZero() {
+		c.At = time.Date(2026, 1, 5, 12, 30, 0, 0, time.UTC)
+	}
+	c.History, c.HistoryKnown = nil, true
+	for _, t := range targets {
+		for i := range t.t.rules {
+			if t.t.rules[i].when == nil {
+				continue
+			}
+			for _, test := range t.t.rules[i].when.PastTests() {
+				c.complete(test.History, value.IntNum(0))
+			}
+		}
+	}
+}
+
 // ownNumbers returns numbers for arguments that are summed and that the call lacks.
 func ownNumbers(goals []pastGoal) []value.Num {
 	out := []value.Num{value.IntNum(0)}

@@ -121,3 +121,31 @@ func TestHistoriesAreCompared(t *testing.T) {
 		t.Errorf("%d changes were tried, %d pairs are undecided", changed, undecided)
 	}
 }
+
+// Queries are about calls with any past calls, or about calls without any.
+func TestQueriesOfCallsWithoutPastCalls(t *testing.T) {
+	space := "{local_tools: [{alias: a}]}"
+	for _, test := range []struct {
+		entry        string
+		any, without condition.Verdict // whether some call is allowed
+	}{
+		{"within: 1h, count: {gt: 3}", condition.Yes, condition.Yes},
+		{"within: 1h, count: {gte: 1}", condition.No, condition.No},
+		{"within: 1h, count: {lt: 3}", condition.Yes, condition.No},
+		{"within: 1h, state: failed, count: {lte: 0}", condition.Yes, condition.No},
+		{"within: 1h, exists: true", condition.Yes, condition.Yes},
+		{"within: 1h, exists: false", condition.Yes, condition.No},
+		{"within: 1h, sum: {of: k, gt: 5}", condition.Yes, condition.Yes},
+	} {
+		side := sideText(t, resolve.Options{}, agentText(space),
+			policyText("p", "{id: r, approval: true, when: {history: [{"+test.entry+"}]}}"))
+		q := Query{Call: resolve.Call{Kind: resolve.Tool, Tool: "a"}, Outcome: resolve.Allow}
+		if a := q.Ask(side.Plan); a.Found != test.any {
+			t.Errorf("%s: %s %s, want %s", test.entry, a.Found, a.Why, test.any)
+		}
+		q.NoHistory = true
+		if a := q.Ask(side.Plan); a.Found != test.without {
+			t.Errorf("%s without past calls: %s %s %s, want %s", test.entry, a.Found, a.Why, a.Witness, test.without)
+		}
+	}
+}

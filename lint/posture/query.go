@@ -23,6 +23,9 @@ type Query struct {
 	Where *condition.Expr
 	// Outcome is the outcome to look for.
 	Outcome resolve.Outcome
+	// NoHistory means that the calls have no past calls, and that this is known. Otherwise calls with
+	// any past calls are meant.
+	NoHistory bool
 }
 
 // Answer is the answer to a query. If it is Yes, Witness is such a call in
@@ -184,7 +187,9 @@ func keysOf(e *condition.Expr) []string {
 
 // among checks calls of one set of annotations, with a parent's input and without.
 func (q Query) among(p pair) Answer {
-	p.world = condition.Calls{NoParent: true, CaseSensitive: p.old.target.CaseSensitive}
+	p.world = condition.Calls{
+		NoParent: true, CaseSensitive: p.old.target.CaseSensitive, NoPast: q.NoHistory,
+	}
 	first := q.in(p)
 	if first.Found == condition.Yes || !p.readsParent() && !mentionsParent(q.Where) {
 		return first
