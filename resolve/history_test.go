@@ -168,6 +168,8 @@ func TestPastCallsOfACall(t *testing.T) {
 		strings.Replace(`[`+good+`]`, `"at":"2026-11-25T11:00:00Z",`, ``, 1),
 		strings.Replace(`[`+good+`]`, `"states":["ran","succeeded"],`, ``, 1),
 		strings.Replace(`[`+good+`]`, `"agent_id":"a"`, `"agent_id":""`, 1),
+		strings.Replace(`[`+good+`]`, `"agent_id":"a"`, `"agent_id":"\ud800"`, 1),
+		strings.Replace(`[`+good+`]`, `["ran","succeeded"]`, `["\ud800"]`, 1),
 		strings.Replace(`[`+good+`]`, `"agent_id"`, `"agent"`, 1),
 		strings.Replace(`[`+good+`]`, `"session"`, `"annotations"`, 1),
 		strings.Replace(`[`+good+`]`, `{"n":1.50}`, `[1]`, 1),
@@ -187,6 +189,11 @@ func TestPastCallsOfACall(t *testing.T) {
 	again, parseErr := resolve.ParseCall(text, value.Limits{})
 	if err != nil || parseErr != nil || fmt.Sprint(again.History) != fmt.Sprint(c.History) || !again.HistoryKnown {
 		t.Errorf("%s, %v, %v", text, err, parseErr)
+	}
+	broken := *c
+	broken.History = []resolve.PastCall{c.History[0], {Kind: resolve.Tool, Tool: "\xff"}}
+	if _, err := broken.JSON(); err == nil {
+		t.Error("a past call with a broken name is written")
 	}
 	if recorded := c.Recorded(); recorded.History != nil || recorded.HistoryKnown {
 		t.Error("the past calls are recorded")
