@@ -25,6 +25,7 @@ const (
 	ruleWhen               = "policy-when"
 	ruleReason             = "policy-reason-pattern"
 	ruleTime               = "policy-time-window" // reported by package condition
+	ruleHistory            = "policy-history"     // reported by package condition
 	ruleNeverMeets         = "policy-servers-of-local-tools"
 	ruleUnknownHint        = "policy-unknown-annotation"
 	RuleTimeoutApproves    = "timeout-approves" // exported: the owner may allow it
@@ -69,6 +70,7 @@ func Rules() []diag.RuleInfo {
 		ruleWhen,
 		ruleReason,
 		ruleTime,
+		ruleHistory,
 		ruleNeverMeets,
 		ruleUnknownHint,
 		ruleDuration,

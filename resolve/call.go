@@ -97,6 +97,12 @@ type Call struct {
 	// decided with the new moment.
 	At time.Time `json:"-"`
 
+	// History has the past calls, in any order and of any agent, for tests of the history. They are
+	// not known unless HistoryKnown is set. Like At, they are neither part of the binding nor of a
+	// record.
+	History      []PastCall `json:"-"`
+	HistoryKnown bool       `json:"-"`
+
 	// Workspace is the directory in which the call runs, for the facts of Derived. It is not part
 	// of the binding.
 	Workspace *Workspace `json:"workspace,omitempty"`
@@ -130,7 +136,7 @@ func (r *Raw) UnmarshalText(text []byte) error {
 func (c *Call) Recorded() Call {
 	out := *c
 	out.Values = nil
-	out.At = time.Time{}
+	out.At, out.History, out.HistoryKnown = time.Time{}, nil, false
 	out.Args = slices.Clone(c.Args)
 	if len(out.Args) == 0 {
 		out.Args = Raw("{}")
@@ -235,6 +241,8 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 		return checkArguments(raw, lim)
 	case "parent":
 		return c.setParent(raw, lim)
+	case "history":
+		return c.setHistory(raw, lim)
 	}
 
 	lim.MaxValues = mostEnveloped
@@ -246,7 +254,9 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 	case "workspace":
 		return c.setWorkspace(raw, lim)
 	case "at":
-		return c.setAt(raw, lim)
+		at, err := parseMoment(raw, lim)
+		c.At = at
+		return err
 	}
 
 	dst := c.text(field)
@@ -415,11 +425,11 @@ func (c *Call) setRemote(raw []byte, lim value.Limits) error {
 	return nil
 }
 
-// setAt reads a moment as RFC 3339 writes it, with capital letters and without leap seconds.
-func (c *Call) setAt(raw []byte, lim value.Limits) error {
+// parseMoment reads a moment as RFC 3339 writes it, with capital letters and without leap seconds.
+func parseMoment(raw []byte, lim value.Limits) (time.Time, error) {
 	v, err := value.Parse(raw, lim)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	at, err := time.Parse(time.RFC3339Nano, v.Text)
 	const day = 24 * 60 * 60
@@ -429,14 +439,13 @@ func (c *Call) setAt(raw []byte, lim value.Limits) error {
 	lenient := len(v.Text) < len("2006-01-02T15:04:05Z") || v.Text[len("2006-01-02T15")] != ':' ||
 		strings.Contains(v.Text, ",") || strings.HasSuffix(v.Text, ":60") || offset <= -day || offset >= day
 	if v.Kind != value.String || err != nil || lenient {
-		return errors.New(`expected a moment such as "2026-11-28T14:30:00Z"`)
+		return time.Time{}, errors.New(`expected a moment such as "2026-11-28T14:30:00Z"`)
 	}
 	if at.IsZero() {
 		at = at.Add(1) // the zero time means that no moment is known
 	}
-	c.At = at
 
-	return nil
+	return at, nil
 }
 
 func unknownField(field string) error {
@@ -455,6 +464,7 @@ func unknownField(field string) error {
 		"tool_definition",
 		"workspace",
 		"at",
+		"history",
 	}
 	if near := diag.Nearest(field, known); near != "" {
 		return fmt.Errorf("unknown field, did you mean %q", near)
@@ -498,6 +508,7 @@ func (c *Call) check(seen map[string]bool) error {
 		"tool_definition": true,
 		"workspace":       true,
 		"at":              true,
+		"history":         true,
 	}
 	for _, f := range append(may, must...) {
 		fits[f] = true

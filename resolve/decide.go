@@ -67,10 +67,16 @@ func (p *Plan) Unreadable(err error) Decision {
 // explain does that.
 func (p *Plan) silent(c *Call, t *target) bool {
 	v := p.views.Get().(*condition.View)
-	v.At = c.At
+	v.At, v.Past = c.At, p.history(c, t)
 	ok := p.readArgs(c, t, &v.Args) == nil && p.readParent(c, t, &v.Parent) == nil && t.silent(c, v)
-	p.views.Put(v)
+	p.release(v)
 	return ok
+}
+
+// release keeps a view for another call.
+func (p *Plan) release(v *condition.View) {
+	v.Past = nil
+	p.views.Put(v)
 }
 
 func (t *target) silent(c *Call, v *condition.View) bool {
@@ -137,8 +143,8 @@ func (p *Plan) parentLimits() value.Limits {
 // explain collects every reason, and the message and requirements of an ask.
 func (p *Plan) explain(c *Call, t *target) Decision {
 	v := p.views.Get().(*condition.View)
-	v.At = c.At
-	defer p.views.Put(v)
+	v.At, v.Past = c.At, p.history(c, t)
+	defer p.release(v)
 	e := explanation{plan: p, call: c, target: t, view: v}
 	e.reasons = append(e.reasons, p.stop...)
 	e.parse()
@@ -313,6 +319,8 @@ func matchers(seen []condition.Observation) []Matcher {
 			Seen:   o.Seen,
 			Line:   o.Range.Start.Line,
 			Column: o.Range.Start.Column,
+
+			History: o.Figures,
 		}
 	}
 

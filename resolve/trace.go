@@ -27,7 +27,7 @@ func (p *Plan) Trace(c *Call) []Trace {
 	if t == nil {
 		return nil
 	}
-	e := explanation{plan: p, call: c, target: t, view: &condition.View{At: c.At}}
+	e := explanation{plan: p, call: c, target: t, view: &condition.View{At: c.At, Past: p.history(c, t)}}
 	e.parse()
 	var out []Trace
 	for i := range t.rules {

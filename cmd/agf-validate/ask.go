@@ -19,17 +19,18 @@ import (
 
 // askFlags are the flags of `agf-validate ask`.
 type askFlags struct {
-	agent    string
-	side     sideFlags
-	tools    []string
-	tool     string
-	server   string
-	remote   string
-	skill    string
-	delegate string
-	where    string
-	outcome  string
-	format   string
+	agent     string
+	side      sideFlags
+	tools     []string
+	tool      string
+	server    string
+	remote    string
+	skill     string
+	delegate  string
+	where     string
+	outcome   string
+	format    string
+	noHistory bool
 }
 
 func (v program) askCommand() *cobra.Command {
@@ -60,6 +61,7 @@ func (v program) askCommand() *cobra.Command {
 		"`TESTS` that hold for the call, such as 'amount>50000,currency=USD'",
 	)
 	flags.StringVar(&f.outcome, "outcome", "", "`OUTCOME` to look for: allow, ask or deny")
+	flags.BoolVar(&f.noHistory, "no-history", false, "calls without past calls only; otherwise with any past calls")
 	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the answer: text or json")
 	term.Required(cmd, "agent", "outcome")
 	term.Offer(cmd, "outcome", "allow", "ask", "deny")
@@ -93,7 +95,7 @@ func (v program) ask(f askFlags) error {
 	if err != nil {
 		return err
 	}
-	q := posture.Query{Call: call}
+	q := posture.Query{Call: call, NoHistory: f.noHistory}
 	if err := q.Outcome.UnmarshalText([]byte(f.outcome)); err != nil {
 		return fmt.Errorf("--outcome: %w", err)
 	}

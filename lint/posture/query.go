@@ -23,6 +23,9 @@ type Query struct {
 	Where *condition.Expr
 	// Outcome is the outcome to look for.
 	Outcome resolve.Outcome
+	// NoHistory means that the calls have no past calls, and that this is known. Otherwise calls with
+	// any past calls are meant.
+	NoHistory bool
 }
 
 // Answer is the answer to a query. If it is Yes, Witness is such a call in
@@ -174,7 +177,7 @@ func keysOf(e *condition.Expr) []string {
 	var out []string
 	for i := 0; e != nil && i < len(e.Groups); i++ {
 		for _, m := range e.Groups[i].Matchers {
-			if m.Time == nil {
+			if !m.IsFact() {
 				out = append(out, m.Key)
 			}
 		}
@@ -184,7 +187,9 @@ func keysOf(e *condition.Expr) []string {
 
 // among checks calls of one set of annotations, with a parent's input and without.
 func (q Query) among(p pair) Answer {
-	p.world = condition.Calls{NoParent: true, CaseSensitive: p.old.target.CaseSensitive}
+	p.world = condition.Calls{
+		NoParent: true, CaseSensitive: p.old.target.CaseSensitive, NoPast: q.NoHistory,
+	}
 	first := q.in(p)
 	if first.Found == condition.Yes || !p.readsParent() && !mentionsParent(q.Where) {
 		return first
@@ -234,7 +239,7 @@ func (q Query) in(p pair) Answer {
 // shown returns the answer for a cell, after the plan has decided its witness.
 func (q Query) shown(p pair, cell condition.Cell) Answer {
 	var c Change
-	p.witness(&c, cell.Witness, func(decided, _ resolve.Decision) bool { return decided.Outcome == q.Outcome })
+	p.witness(&c, cell, func(decided, _ resolve.Decision) bool { return decided.Outcome == q.Outcome })
 	if c.Witness == nil {
 		return Answer{Found: condition.Undecided, Why: c.Why}
 	}
