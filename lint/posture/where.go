@@ -15,16 +15,15 @@ import (
 // hold:
 //
 //	tests = test { "," test }
-//	test  = name operator value
-//	name  = letters, digits and _ . - [ ] | text in double quotes
+//	test  = path operator value | path "exists" | path "missing"
 //	value = number | true | false | word | text in double quotes
 //
-// The operators are = != < <= > >= and ~, which takes a pattern. A word
-// is made of letters, the digits 0 to 9 and _ . / : @ + - and does not begin like a
-// number; any other text needs quotes. A pattern needs them if it has a
-// space, a comma or a quote. Nothing else is read, because a misread
-// query would prove something else than its author asked. Errors give
-// the column, counted in characters from 1.
+// A path has any characters except white space, commas, quotes and = ! < > ~, or it is a JSON
+// string. The operators are = != < <= > >=, ~ for a pattern and !~ for texts that a pattern does not
+// match. Numbers and quoted texts are those of JSON. A word begins with an ASCII letter or _ and has
+// only ASCII letters, digits and _ . @ / + -. Any other text and any other pattern needs quotes.
+// Nothing else is read, because a misread query would prove something else than its author asked.
+// Errors give the column, counted in characters from 1, and the nearest correct form.
 func ParseWhere(text string) (*condition.Expr, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -53,8 +52,10 @@ type whereScanner struct {
 }
 
 var (
-	plainName   = pattern.Of(`^[\pL\pN_$][\pL\pN_$.\[\]-]*`)
-	plainWord   = pattern.Of(`^[\pL0-9_./:@+-]+$`)
+	plainName   = pattern.Of(`^[^\s\pZ,"'\x60=!<>~≤≥≠＝]+`)
+	plainWord   = pattern.Of(`^[A-Za-z_][A-Za-z0-9_.@/+-]*$`)
+	presences   = pattern.Of(`^(?i:(exists|missing))(?:[,\s]|$)`)
+	nearNumber  = pattern.Of(`^([+-]?)0*([0-9]*)(\.[0-9]*)?$`)
 	likeNumber  = pattern.Of(`^[+-]?\.?[0-9]`)
 	likeKeyword = pattern.Of(`^(?i:true|false|null|none|nil|undefined|[+-]?(nan|inf|infinity))$`)
 )
@@ -81,6 +82,10 @@ func (s *whereScanner) test() (m condition.Matcher, err error) {
 	if m.Key, err = s.name(); err != nil {
 		return m, err
 	}
+	if test, found, err := s.presence(); found {
+		m.Tests = []condition.Test{test}
+		return m, err
+	}
 	op, err := s.operator()
 	if err != nil {
 		return m, err
@@ -88,6 +93,21 @@ func (s *whereScanner) test() (m condition.Matcher, err error) {
 	operand, err := s.operand(op)
 	m.Tests = []condition.Test{{Op: op, Operand: operand}}
 	return m, err
+}
+
+// presence reads the word after a path that tests whether the argument is there.
+func (s *whereScanner) presence() (condition.Test, bool, error) {
+	s.space()
+	word := ""
+	if match := presences().FindStringSubmatch(s.rest()); match != nil {
+		word = match[1]
+	}
+	test := condition.Test{Op: condition.Exists, Operand: condition.Scalar{Kind: value.Bool, Bool: word == "exists"}}
+	if lower := strings.ToLower(word); word != lower {
+		return test, true, s.failure("%s is no operator; write %s", word, lower)
+	}
+	s.at += len(word)
+	return test, word != "", nil
 }
 
 func (s *whereScanner) name() (string, error) {
@@ -101,7 +121,16 @@ func (s *whereScanner) name() (string, error) {
 	}
 	name := plainName().FindString(s.rest())
 	if name == "" {
-		return "", s.failure("expected a test such as amount>50000, found %s", s.found())
+		text := "expected a test such as amount>50000, found %s"
+		if s.rest() == "" && strings.Contains(s.text, ",") {
+			text += "; leave out the last comma"
+		}
+		return "", s.failure(text, s.found())
+	}
+	for _, join := range []string{"&&", "||"} {
+		if strings.Contains(name, join) {
+			return "", s.failure(`%s does not join tests; write a comma, as in amount>500,currency=EUR`, join)
+		}
 	}
 	for _, prefix := range []string{"tool_args.", "skill_args.", "$."} {
 		if argument, ok := strings.CutPrefix(name, prefix); ok {
@@ -127,8 +156,10 @@ func whereOperators() []struct {
 	}{
 		{"===", "", "="}, {"==", "", "="}, {"=>", "", ">="}, {"=<", "", "<="}, {"=~", "", "~"}, {"=!", "", "!="},
 		{"<>", "", "!="}, {"<<", "", "<"}, {">>", "", ">"}, {"!==", "", "!="}, {":=", "", "="},
-		{"≤", "", "<="}, {"≥", "", ">="}, {"≠", "", "!="}, {"＝", "", "="},
-		{"!=", condition.Ne, ""}, {"<=", condition.Lte, ""}, {">=", condition.Gte, ""},
+		{"!=~", "", "!~"}, {"!~=", "", "!~"}, {"~~", "", "~"}, {"~=", "", "~"}, {"≤", "", "<="}, {"≥", "", ">="},
+		{"≠", "", "!="}, {"＝", "", "="},
+		{"!=", condition.Ne, ""}, {"!~", condition.NotPattern, ""},
+		{"<=", condition.Lte, ""}, {">=", condition.Gte, ""},
 		{"<", condition.Lt, ""}, {">", condition.Gt, ""}, {"~", condition.Pattern, ""}, {"=", condition.Eq, ""},
 	}
 }
@@ -145,10 +176,7 @@ func (s *whereScanner) operator() (condition.Op, error) {
 		s.at += len(known.sign)
 		return known.op, nil
 	}
-	if strings.HasPrefix(s.rest(), "!~") {
-		return "", s.failure(`"!~" is not an operator: no operator finds texts that a pattern does not match`)
-	}
-	return "", s.failure("expected one of = != < <= > >= ~, found %s", s.found())
+	return "", s.failure("expected one of = != < <= > >= ~ !~, exists or missing, found %s", s.found())
 }
 
 func (s *whereScanner) operand(op condition.Op) (condition.Scalar, error) {
@@ -184,12 +212,21 @@ func (s *whereScanner) scalar(text string, quoted bool, op condition.Op) (condit
 	switch {
 	case text == "" && !quoted:
 		return condition.Scalar{}, s.failure(`expected a value; write "" for an empty text`)
+	case text == "null" && !quoted:
+		return condition.Scalar{}, s.failure(`no test compares with null; write missing, as in "amount missing"`)
+	case !quoted && strings.HasPrefix(text, "'"):
+		text, _, _ = strings.Cut(s.rest()[1:], "'")
+		return condition.Scalar{}, s.failure("a text needs double quotes; write %s", quotedText(text))
 	case op == condition.Lt || op == condition.Lte || op == condition.Gt || op == condition.Gte:
-		if !isNumber {
-			return condition.Scalar{}, s.failure("%q is not a number, and only numbers have an order", text)
+		if isNumber {
+			return condition.Scalar{Kind: value.Number, Num: n}, nil
 		}
-		return condition.Scalar{Kind: value.Number, Num: n}, nil
-	case op == condition.Pattern:
+		right := "a number, as in amount>500"
+		if near := numberLike(text); near != "" {
+			right = near
+		}
+		return condition.Scalar{}, s.failure("%q is not a number, and only numbers have an order; write %s", text, right)
+	case op == condition.Pattern, op == condition.NotPattern:
 		return s.pattern(text, quoted)
 	case quoted:
 		return condition.Scalar{Kind: value.String, Text: text}, nil
@@ -198,18 +235,42 @@ func (s *whereScanner) scalar(text string, quoted bool, op condition.Op) (condit
 	case text == "true", text == "false":
 		return condition.Scalar{Kind: value.Bool, Bool: text == "true"}, nil
 	case likeKeyword().MatchString(text), likeNumber().MatchString(text):
-		return condition.Scalar{}, s.failure(`%s is neither a number nor true or false; if it is a text, write "%s"`, text, text)
+		right := ""
+		if near := numberLike(text); near != "" {
+			right = "write " + near + "; "
+		}
+		return condition.Scalar{}, s.failure(
+			"%s is neither a number nor true or false; %sif it is a text, write %s", text, right, quotedText(text))
 	case !plainWord().MatchString(text):
-		return condition.Scalar{}, s.failure("a text that is not a plain word needs double quotes, found %s", s.found())
+		return condition.Scalar{}, s.failure(
+			"a text that is not a plain word needs double quotes, found %s; write %s", s.found(), quotedText(text))
 	}
 	return condition.Scalar{Kind: value.String, Text: text}, nil
 }
 
+// quotedText returns a text as JSON, the form in which every text may be given.
+func quotedText(text string) string {
+	return string(value.Value{Kind: value.String, Text: text}.AppendJSON(nil))
+}
+
+// numberLike returns the JSON number that a text such as 01, +5 or .5 seems to mean, or an empty
+// string.
+func numberLike(text string) string {
+	match := nearNumber().FindStringSubmatch(text)
+	if match == nil || !strings.ContainsAny(text, "0123456789") {
+		return ""
+	}
+	whole, fraction := match[2], strings.TrimSuffix(match[3], ".")
+	if whole == "" {
+		whole = "0"
+	}
+	return strings.TrimPrefix(match[1], "+") + whole + fraction
+}
+
 func (s *whereScanner) pattern(text string, quoted bool) (condition.Scalar, error) {
-	ambiguous := strings.ContainsAny(text, "\"'`") || strings.Contains(text, "&&") ||
-		strings.IndexAny(text, "=<>!~") == 0
-	if !quoted && ambiguous {
-		return condition.Scalar{}, s.failure("this pattern needs double quotes, found %s", s.found())
+	if !quoted && (text == "true" || text == "false" || !plainWord().MatchString(text)) {
+		return condition.Scalar{}, s.failure(
+			"this pattern needs double quotes, found %s; write %s", s.found(), quotedText(text))
 	}
 	if err := condition.CheckPattern(text); err != nil {
 		return condition.Scalar{}, fmt.Errorf("%w: %w", s.failure("the pattern"), err)
