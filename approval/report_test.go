@@ -66,6 +66,40 @@ func TestReportsTellHowACallEnded(t *testing.T) {
 		"permit_consumed", "call_failed", "call_not_run")
 }
 
+// TestNotRunGivesNoApprovalBack: anybody who can report could claim that a call did not run, so a
+// second permit would let it run twice.
+func TestNotRunGivesNoApprovalBack(t *testing.T) {
+	pay := func() *resolve.Call { return tool("pay", `{"n":1}`) }
+	other := func(in *approval.ReportInput) { in.Asker = approval.Asker{Token: "other"} }
+	for name, report := range map[string]func(h *harness){
+		"forged": func(h *harness) { must(h.t, h.report(pay(), approval.NotRun, "1")) },
+		"twice": func(h *harness) {
+			must(h.t, h.report(pay(), approval.NotRun, "1"))
+			must(h.t, h.report(pay(), approval.NotRun, "2"))
+		},
+		"after it returned": func(h *harness) {
+			must(h.t, h.report(pay(), approval.Returned, "1"))
+			must(h.t, h.report(pay(), approval.NotRun, "2"))
+		},
+		"with the key of the run": func(h *harness) { must(h.t, h.report(pay(), approval.NotRun, "run")) },
+		"by another asker":        func(h *harness) { must(h.t, h.report(pay(), approval.NotRun, "1", other)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			r, _ := h.approved(pay(), nil)
+			_, err := h.consume(r, pay(), "run")
+			must(t, err)
+			report(h)
+			_, err = h.consume(r, pay(), "again")
+			h.fails(err, approval.ErrConsumed)
+			if next := h.asked(pay()); next.ID == r.ID {
+				t.Error("the used request is open again")
+			}
+			h.history() // audits the ledger
+		})
+	}
+}
+
 // TestReportsShowWhatRanWithoutItsPermit: the entry contains the state of the request together with
 // the runtime's claim.
 func TestReportsShowWhatRanWithoutItsPermit(t *testing.T) {

@@ -31,7 +31,9 @@ type SignInConfig struct {
 	File string // where the tokens are kept; only its owner may read it
 	// Headers are sent with the request by which a sign-in asks the server for its metadata.
 	Headers map[string]string
-	Issuer  string // of the tokens; "": the first one that the server names
+	// Issuer of the tokens. If it is empty, it is the first one that the server names, and Secret
+	// must be nil: the secret would be sent to any issuer that the server names.
+	Issuer string
 	// ID is the client that was registered at the issuer, with its Secret if it has one. If ID is
 	// empty, each sign-in registers a client (RFC 7591).
 	ID       string
@@ -66,6 +68,9 @@ func NewSignIn(cfg SignInConfig) (*SignIn, error) {
 	g := guard.Guard{Allow: cfg.Networks, TLS: cfg.TLS, Connect: 5 * time.Second}.Naming(server)
 	if _, err := g.CheckURL(cfg.URL); err != nil {
 		return nil, err
+	}
+	if cfg.Secret != nil && cfg.Issuer == "" {
+		return nil, errors.New("issuer: it must be set if the client has a secret")
 	}
 	if cfg.Issuer != "" {
 		issuer, err := url.Parse(cfg.Issuer)
@@ -113,6 +118,9 @@ func (s *SignIn) Token(ctx context.Context, refused string) (string, error) {
 // one requests another, and the others read it.
 func (s *SignIn) renew(ctx context.Context, refused string) (token string, err error) {
 	unlock, err := filelock.Lock(ctx, s.cfg.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
 	if err != nil {
 		return "", fmt.Errorf("the sign-in %s: %w", s.cfg.File, err)
 	}
@@ -120,6 +128,8 @@ func (s *SignIn) renew(ctx context.Context, refused string) (token string, err e
 	kept, err := s.read()
 	now := s.cfg.Now()
 	switch {
+	case errors.Is(err, fs.ErrNotExist): // the person has signed out since Token read the file
+		return "", nil
 	case err != nil:
 		return "", err
 	case kept.usable(now, refused):
@@ -145,9 +155,6 @@ func (s *SignIn) renew(ctx context.Context, refused string) (token string, err e
 // refresh replaces the tokens. The error wraps ErrSignIn if the issuer doesn't take the refresh
 // token any more.
 func (s *SignIn) refresh(ctx context.Context, kept *signedIn) error {
-	if s.cfg.ID != "" && s.cfg.ID != kept.Client {
-		return fmt.Errorf("%w: the sign-in was made with another client_id", ErrSignIn)
-	}
 	secret, err := s.secretOf(kept)
 	if err != nil {
 		return err

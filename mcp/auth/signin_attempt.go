@@ -203,15 +203,20 @@ type Result struct {
 	Renews bool      // it is renewed without the person
 }
 
-// Wait waits until the person has signed in, and has stored the tokens then.
+// Wait waits until the person has signed in and the tokens are stored, or ctx ends. If the issuer's
+// answer has arrived by then, Wait returns its outcome. Wait must be called once, before Close.
 func (a *Attempt) Wait(ctx context.Context) (Result, error) {
+	var err error
 	select {
-	case err := <-a.outcome:
-		k := a.kept
-		return Result{Issuer: k.Issuer, Scopes: k.Scopes, Until: k.Until, Renews: k.Refresh != ""}, err
+	case err = <-a.outcome:
 	case <-ctx.Done():
-		return Result{}, fmt.Errorf("nobody signed in: %w", context.Cause(ctx))
+		if !a.used.Swap(true) {
+			return Result{}, fmt.Errorf("nobody signed in: %w", context.Cause(ctx))
+		}
+		err = <-a.outcome // accept ends within keyset.Patience
 	}
+	k := a.kept
+	return Result{Issuer: k.Issuer, Scopes: k.Scopes, Until: k.Until, Renews: k.Refresh != ""}, err
 }
 
 // Close ends the attempt. The link has no effect any more.

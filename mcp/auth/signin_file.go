@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,7 +88,8 @@ func (k *signedIn) take(t *oauth2.Token, now time.Time) error {
 func (k *signedIn) end(why string) { k.Access, k.Refresh, k.Ended = "", "", why }
 
 // read reads the file. It returns an error that wraps ErrSignIn if others may read the file, or if
-// it is about another server. If there is no file, the error wraps fs.ErrNotExist.
+// it is about another server, issuer or client than the configuration. If there is no file, the
+// error wraps fs.ErrNotExist.
 func (s *SignIn) read() (*signedIn, error) {
 	kept, err := readSignIn(s.cfg.File)
 	switch {
@@ -99,6 +101,8 @@ func (s *SignIn) read() (*signedIn, error) {
 		return nil, fmt.Errorf("%w: the last sign-in was for another address", ErrSignIn)
 	case s.cfg.Issuer != "" && !sameIssuer(s.cfg.Issuer, kept.Issuer):
 		return nil, fmt.Errorf("%w: the last sign-in was at another issuer", ErrSignIn)
+	case s.cfg.ID != "" && s.cfg.ID != kept.Client:
+		return nil, fmt.Errorf("%w: the last sign-in was made with another client_id", ErrSignIn)
 	}
 	return kept, nil
 }
@@ -157,9 +161,18 @@ func (s *SignIn) Version() string {
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), info.Mode())
 }
 
-// Forget removes the tokens. It reports whether there were any.
-func (s *SignIn) Forget() (bool, error) {
-	err := os.Remove(s.cfg.File)
+// Forget removes the tokens. It reports whether there were any. It waits until ctx ends for a
+// renewal, which would write new tokens otherwise.
+func (s *SignIn) Forget(ctx context.Context) (had bool, err error) {
+	unlock, err := filelock.Lock(ctx, s.cfg.File)
+	if errors.Is(err, fs.ErrNotExist) { // nobody has signed in yet: there is no directory
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	err = os.Remove(s.cfg.File)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/auth"
 	"github.com/assent-dev/assent/mcp/auth/authtest"
 )
@@ -97,7 +98,7 @@ func TestAPersonSignsIn(t *testing.T) {
 			if info.Mode().Perm() != 0o600 || in.Version() == before || result.Issuer != s.URL {
 				t.Errorf("mode %v, version %q, issuer %q", info.Mode(), in.Version(), result.Issuer)
 			}
-			if gone, err := in.Forget(); !gone || err != nil {
+			if gone, err := in.Forget(t.Context()); !gone || err != nil {
 				t.Errorf("forget: %v, %v", gone, err)
 			}
 			if token, err := in.Token(t.Context(), ""); token != "" || err != nil {
@@ -165,6 +166,58 @@ func TestTokensAreRenewedOnce(t *testing.T) {
 	}
 	at.forward(time.Minute)
 	openSite(t, s, must.Get(other.Token(t.Context(), second))(t))
+}
+
+// watched is a context that calls before when somebody waits for its end.
+type watched struct {
+	context.Context
+	before func()
+}
+
+func (w watched) Done() <-chan struct{} {
+	w.before()
+	return w.Context.Done()
+}
+
+// TestSigningOutEndsRenewals: a renewal that has begun doesn't write the tokens back.
+func TestSigningOutEndsRenewals(t *testing.T) {
+	t.Parallel()
+	s := authtest.NewSite(t)
+	in, at, cfg := signInAt(t, s, nil)
+	signedIn(t, in)
+	at.forward(2 * time.Hour)
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	s.Set(func() {
+		s.Tokens = func(map[string]any) {
+			close(asked)
+			<-goOn
+		}
+	})
+	answer := sync.OnceFunc(func() { close(goOn) })
+	var renewal sync.WaitGroup
+	renewal.Go(func() {
+		if _, err := in.Token(t.Context(), ""); err != nil {
+			t.Errorf("the renewal: %v", err)
+		}
+	})
+	testwait.Receive(t, "the renewal", asked)
+	// The issuer answers when Forget waits for the renewal, or has ended.
+	had, err := must.Get(auth.NewSignIn(cfg))(t).Forget(watched{t.Context(), answer})
+	answer()
+	renewal.Wait()
+	if !had || err != nil || in.Version() != "" {
+		t.Errorf("%v, %v, and the file is %s", had, err, in.Version())
+	}
+
+	s.Set(func() { s.Tokens = nil })
+	signedIn(t, in)
+	cfg.Now = func() time.Time { // it is called after the file was read, and before it is locked
+		_ = os.Remove(cfg.File)
+		return time.Now().Add(48 * time.Hour)
+	}
+	if token, err := must.Get(auth.NewSignIn(cfg))(t).Token(t.Context(), ""); token != "" || err != nil {
+		t.Errorf("after the person has signed out: %q, %v", token, err)
+	}
 }
 
 // TestASignInEnds: only a person can help then, and the issuer isn't asked again. Trouble of the
@@ -380,6 +433,40 @@ func TestStrangersCanNotAnswer(t *testing.T) {
 	must.Do(t, next.Close())
 }
 
+// TestAnswersAtTheLastMoment: the time ends while the code is exchanged for tokens. They are stored,
+// so Wait must not report that nobody signed in.
+func TestAnswersAtTheLastMoment(t *testing.T) {
+	t.Parallel()
+	s := authtest.NewSite(t)
+	in, _, _ := signInAt(t, s, nil)
+	a := must.Get(in.Begin(t.Context(), nil, 0))(t)
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	s.Set(func() {
+		s.Tokens = func(map[string]any) {
+			close(asked)
+			<-goOn
+		}
+	})
+	var browser sync.WaitGroup
+	browser.Go(func() {
+		resp, err := http.Get(a.Link)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = resp.Body.Close()
+	})
+	testwait.Receive(t, "the exchange", asked)
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	result, err := a.Wait(watched{ended, sync.OnceFunc(func() { close(goOn) })})
+	browser.Wait()
+	must.Do(t, a.Close())
+	if err != nil || result.Issuer != s.URL || in.Version() == "" {
+		t.Errorf("%+v, %v, and the file is %q", result, err, in.Version())
+	}
+}
+
 // TestFilesOfSignInsThatAreRefused: their tokens are not used, and another sign-in replaces them.
 func TestFilesOfSignInsThatAreRefused(t *testing.T) {
 	t.Parallel()
@@ -420,7 +507,8 @@ func TestFilesOfSignInsThatAreRefused(t *testing.T) {
 
 	for name, change := range map[string]func(*auth.SignInConfig){
 		"another issuer": func(c *auth.SignInConfig) { c.Issuer = "https://login.example" },
-		"another client": func(c *auth.SignInConfig) {
+		"another client": func(c *auth.SignInConfig) { c.ID = "other" },
+		"another client, later": func(c *auth.SignInConfig) {
 			c.ID = "other"
 			c.Now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 		},
@@ -431,6 +519,7 @@ func TestFilesOfSignInsThatAreRefused(t *testing.T) {
 		if _, err := other.Token(t.Context(), ""); !errors.Is(err, auth.ErrSignIn) {
 			t.Errorf("%s: %v", name, err)
 		}
+		openSite(t, s, must.Get(in.Token(t.Context(), ""))(t)) // the tokens of the right one are kept
 	}
 }
 
@@ -456,6 +545,7 @@ func TestSignInsThatCanNotWork(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []auth.SignInConfig{
 		{}, {URL: "http://a.example/mcp"}, {URL: "https://10.0.0.1:x/mcp"}, {URL: "https://a.example", Issuer: "://"},
+		{URL: "https://a.example", ID: "a", Secret: func() (string, error) { return "hush", nil }},
 	} {
 		if _, err := auth.NewSignIn(cfg); err == nil {
 			t.Errorf("%+v is accepted", cfg)

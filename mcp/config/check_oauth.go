@@ -86,6 +86,9 @@ func checkSignIn(d *document.Decoder, n *yamldoc.Node, s *SignIn) {
 			d.Wrong(f.Key, name+" belongs to a client that was registered by hand", "client_id, or no "+name, "")
 		}
 	}
+	if f := n.Field("client_secret_file"); f != nil && s.ID != "" && s.Issuer == "" {
+		d.Wrong(f.Key, "the secret would be sent to any issuer that the server names", "issuer", "")
+	}
 	if port := n.Get("redirect_port"); port != nil && (s.RedirectPort < 1 || s.RedirectPort > 65535) {
 		d.Wrong(port, "this is no port", "a number from 1 to 65535", "")
 	}

@@ -176,6 +176,7 @@ func TestRefusalsOfTokens(t *testing.T) {
 		program("    sign_in: {}\n"):                                    `5:5 sign_in belongs to a server with url`,
 		remote("    token_file: a\n    sign_in: {}\n"):                  `6:5 token_file and sign_in say the same`,
 		remote("    sign_in: {redirect_port: 1}\n"):                     `5:15 redirect_port belongs to a client`,
+		remote("    sign_in: {client_id: a, client_secret_file: b}\n"):  `5:29 the secret would be sent to any issuer`,
 		remote("    sign_in: {client_id: a, redirect_port: 70000}\n"):   `5:44 this is no port`,
 		remote("    sign_in: {}\n    header_env: {Authorization: A}\n"): `6:18 the token goes into Authorization`,
 	})

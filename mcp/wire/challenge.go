@@ -14,17 +14,22 @@ type Challenge struct {
 const InsufficientScope = "insufficient_scope"
 
 // ReadChallenge returns the first Bearer challenge of the values of WWW-Authenticate (RFC 9110
-// section 11.6.1). It returns false if there is none, or if one of its parameters is given twice.
+// section 11.6.1). It returns false and no parameters if there is none, or if one of its parameters
+// is given twice.
 func ReadChallenge(values []string) (c Challenge, ok bool) {
 	for _, text := range values {
 		for s := (scanner{text: text}); s.next(); {
-			if strings.EqualFold(s.scheme, "Bearer") {
-				return Challenge{
-					Error:    s.params["error"],
-					Scope:    s.params["scope"],
-					Metadata: s.params["resource_metadata"],
-				}, !s.twice
+			if !strings.EqualFold(s.scheme, "Bearer") {
+				continue
 			}
+			if s.twice {
+				return c, false
+			}
+			return Challenge{
+				Error:    s.params["error"],
+				Scope:    s.params["scope"],
+				Metadata: s.params["resource_metadata"],
+			}, true
 		}
 	}
 	return c, false

@@ -28,7 +28,7 @@ func TestChallenges(t *testing.T) {
 		"", "Basic", "DPoP resource_metadata=x", `Bearer scope=a, scope=b`, `Bearer scope="a`, `"Bearer"`, "=,=",
 		"Bearerx a=b",
 	} {
-		if got, ok := wire.ReadChallenge([]string{text}); ok {
+		if got, ok := wire.ReadChallenge([]string{text}); ok || got != (wire.Challenge{}) {
 			t.Errorf("%q is read as %+v", text, got)
 		}
 	}

@@ -202,7 +202,7 @@ func SignOut(reader config.Reader, given Given) *cobra.Command {
 			"at the server, too, revoke the access of assent there.\n" +
 			"Exit code 0: they are removed; 1: there were none; 2: they can't be removed.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, u, err := server(reader, file, args[0])
 			if err != nil {
 				return err
@@ -214,7 +214,7 @@ func SignOut(reader config.Reader, given Given) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			had, err := s.Forget()
+			had, err := s.Forget(cmd.Context())
 			switch {
 			case err != nil:
 				return fmt.Errorf("forget the tokens: %w", err)
