@@ -112,16 +112,20 @@ func (a *Analyzer) Within(bounds []Bound) *Analyzer {
 func (a *Analyzer) Dodged(e *Expr, key string) (Verdict, value.Value) {
 	q := a.ask()
 	keys, _ := a.reading.places(key)
+	asks := q.boxes(e, Unknown)
 	var places []int
 	for _, segments := range keys {
-		places = append(places, q.place(segments))
+		q.place(segments)
+		for i, place := range q.places { // what is below the key is left out with it
+			if len(place) >= len(segments) && slices.Equal(place[:len(segments)], segments) {
+				places = append(places, i)
+			}
+		}
 	}
-
-	asks := q.boxes(e, Unknown)
 	var without []box
 	for _, b := range asks {
 		given := spread([]box{slices.Clone(b)}, []box{q.bounds})
-		if len(given) == 0 || !given[0].present(places) {
+		if len(given) == 0 || !q.present(given[0], places) {
 			continue
 		}
 		for _, p := range places {
@@ -134,9 +138,10 @@ func (a *Analyzer) Dodged(e *Expr, key string) (Verdict, value.Value) {
 }
 
 // present reports whether arguments of the box may have a value at one of the places.
-func (b box) present(places []int) bool {
+func (q *question) present(b box, places []int) bool {
 	return slices.ContainsFunc(places, func(p int) bool {
 		d := b.at(p).without(atomAbsent)
-		return !d.empty()
+		_, found := d.pick(&q.effort)
+		return found != No
 	})
 }

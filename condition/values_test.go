@@ -231,7 +231,8 @@ func checkDodged(t *rapid.T, w world) Verdict {
 	verdict, witness := a.Dodged(x, "a")
 	asks := func(a, b string) bool { return w.truths(t, sem, object("a", a, "b", b), x)[0] != False }
 	some := func(b string) bool {
-		tried := append([]string{`7`, `-7`, `1.5`, `"zz"`, `{}`}, scalars...)
+		// 1.00000000000000005 is 1 for a client that rounds numbers.
+		tried := append([]string{`1.00000000000000005`, `7`, `-7`, `1.5`, `"zz"`, `{}`}, scalars...)
 		return slices.ContainsFunc(tried, func(a string) bool { return asks(a, b) })
 	}
 	if verdict == Yes {
@@ -240,11 +241,12 @@ func checkDodged(t *rapid.T, w world) Verdict {
 		if given {
 			b = string(v.AppendJSON(nil))
 		}
-		// The values that some tries hold few lists and objects.
-		listed := slices.ContainsFunc([]string{"length (", "any (", "all (", "none (", "money ("}, func(s string) bool {
-			return strings.Contains(show(x), s)
+		// The values that some tries hold few lists, objects, addresses and paths, and few pass two tests.
+		rare := slices.ContainsFunc(strings.Fields("and length any all none money host path_inside"), func(s string) bool {
+			return strings.Contains(show(x), s+" ")
 		})
-		if _, has := witness.Get("a"); has || !s.has(v) || asks("", b) || !listed && !some(b) {
+		stops := w.truths(t, sem, string(witness.AppendJSON(nil)), x)[0] != False
+		if _, has := witness.Get("a"); has || !s.has(v) || stops || !rare && !some(b) {
 			t.Fatalf("x %s: the witness %s shows nothing", show(x), witness.AppendJSON(nil))
 		}
 

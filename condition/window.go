@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,7 +143,8 @@ func windowOf(key string) (*Window, bool) {
 // zoneOf returns the zone with an exact name of the IANA database.
 func zoneOf(name string) (*time.Location, error) {
 	files := strings.HasPrefix(name, "posix") || strings.HasPrefix(name, "right/") // of some machines only
-	if files || slices.Contains([]string{"", "Local", "localtime", "Factory"}, name) {
+	// LoadLocation also opens files by names such as Europe//Berlin.
+	if files || path.Clean(name) != name || slices.Contains([]string{"", "Local", "localtime", "Factory"}, name) {
 		return nil, errors.New("no zone has that name")
 	}
 	zone, err := time.LoadLocation(name)
