@@ -22,7 +22,7 @@ func (h *harness) report(
 	return h.s.Report(context.Background(), in)
 }
 
-// told is an entry of the ledger.
+// told is one entry of the ledger.
 type told struct {
 	Type    string         `json:"type"`
 	Subject string         `json:"subject"`

@@ -79,7 +79,8 @@ func (q *question) impossibleTimes() []box {
 				for n := range 8 {
 					in := []bool{both[n&1], both[n>>1&1], both[n>>2]}
 					if reached(three[:2], in[:2]) && reached(three[1:], in[1:]) && !reached(three, in) {
-						out = append(out, box{{at[i], only(atomOf(in[0]))}, {at[j], only(atomOf(in[1]))}, {at[k], only(atomOf(in[2]))}})
+						b := box{{at[i], only(atomOf(in[0]))}, {at[j], only(atomOf(in[1]))}}
+						out = append(out, append(b, side{at[k], only(atomOf(in[2]))}))
 					}
 				}
 			}
@@ -121,10 +122,10 @@ func Moment(doc value.Value) (at time.Time, given, ok bool) {
 	return at, true, ok
 }
 
-// momentOf looks for a moment that is in some windows and not in others. Whether it is in one changes
-// only where an interval or a day begins or ends, and where clocks change. So it tries these moments
-// on the days of one week, on those around each date that a window names, and on those after each
-// change of clocks that is not like an earlier one.
+// momentOf finds a moment that is in some windows and outside of others. The answer for a window
+// changes only where an interval or a day begins or ends, and where clocks change. So momentOf tries
+// these moments on the days of one week, around each date that a window names, and after each kind of
+// change of clocks.
 func momentOf(windows []*Window, in []bool) (time.Time, bool) {
 	s := momentSearch{
 		windows: windows,
@@ -175,7 +176,7 @@ func (s *momentSearch) clocks(from, to int) bool {
 			if end.IsZero() {
 				break
 			}
-			if !end.After(at) { // so it is in the last hours of leap years
+			if end.Compare(at) <= 0 { // so it is in the last hours of leap years
 				at = at.AddDate(0, 0, 1)
 				continue
 			}

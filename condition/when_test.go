@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,5 +154,70 @@ func TestCombinedConditions(t *testing.T) {
 	found, _ = NewAnalyzer(Governance, Semantics{}, 0).Satisfiable(Takes([]string{"parent.x"}))
 	if found != Undecided {
 		t.Errorf("an argument that looks like the caller's input: %s", found)
+	}
+}
+
+// Moments are found wherever two windows differ: within a range of dates, in a repeated hour, between
+// zones of other times, and on one date.
+func TestMomentsOfDifferences(t *testing.T) {
+	for _, pair := range [][2]string{
+		{`zone: Europe/London, hours: ["08:00-18:00"], dates: ["2030-01-01..2030-12-31"]`,
+			`zone: UTC, hours: ["08:00-18:00"], dates: ["2030-01-01..2030-12-31"]`},
+		{`zone: Europe/Berlin, dates: ["2026-10-25"], hours: ["02:10-02:20"]`,
+			`zone: Africa/Lagos, dates: ["2026-10-25"], hours: ["02:10-02:20"]`},
+		{`zone: Europe/Berlin, days: [mon]`, `zone: Europe/Paris, days: [mon]`},
+		{`zone: Asia/Kolkata, hours: ["02:10-02:20"]`, `zone: Asia/Colombo, hours: ["02:10-02:20"]`},
+		{`zone: UTC, not_dates: ["2044-02-29"]`, `zone: UTC`},
+	} {
+		windows := make([]*Window, 2)
+		for i, text := range pair {
+			e, _ := when(t, "{time: {during: {"+text+"}}}")
+			windows[i] = e.Groups[0].Matchers[0].Time.Window
+		}
+		at, found := momentOf(windows, []bool{true, false})
+		if !found {
+			at, found = momentOf(windows, []bool{false, true})
+		}
+		if !found || windows[0].Has(at) == windows[1].Has(at) {
+			t.Errorf("%v: %v %v", pair, at, found)
+		}
+		if _, found := momentOf([]*Window{windows[0], windows[0]}, []bool{true, false}); found {
+			t.Errorf("%s differs from itself", pair[0])
+		}
+	}
+}
+
+// More windows than are combined are compared in pairs.
+func TestManyWindows(t *testing.T) {
+	var gates [][]Gate
+	for _, day := range dayNames[:mostCombined+1] {
+		e, _ := when(t, "{time: {during: {zone: UTC, days: ["+day+"]}}}")
+		gates = append(gates, []Gate{{Use: Governance, When: e}})
+	}
+	cells, ok := NewComparison(0).Cells(Calls{NoParent: true}, nil, gates...)
+	if !ok || len(cells) != len(gates)+2 { // each day, another one, and an unknown time
+		t.Errorf("%d cells, %v", len(cells), ok)
+	}
+}
+
+func TestListsOfABox(t *testing.T) {
+	e, _ := when(t, "{args_match: {a: {any: {gt: 5}}}}")
+	q := NewAnalyzer(Governance, Semantics{}, 0).ask()
+	boxes := q.boxes(e, True)
+	for text, want := range map[string]bool{"[1]": false, "[1, 7]": true} {
+		list, err := value.Parse([]byte(text), value.Limits{})
+		doc := value.Value{Kind: value.Object, Members: []value.Member{{Key: "a", Value: list}}}
+		has := slices.ContainsFunc(boxes, func(b box) bool { return q.contains(b, doc) })
+		if err != nil || has != want {
+			t.Errorf("%s: %v, %v", text, has, err)
+		}
+	}
+}
+
+func TestTextsOutsideOfAllAreNone(t *testing.T) {
+	all := texts{but: true}
+	without := texts{but: true, outside: []*texts{&all}}
+	if got := without.reduced(nil); !got.empty() {
+		t.Errorf("%+v", got)
 	}
 }

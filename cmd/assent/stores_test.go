@@ -311,7 +311,7 @@ func TestAWatermarkThatIsGoneIsLogged(t *testing.T) {
 		s, err := openStore(t.Context(), c, slog.New(slog.NewTextHandler(&log, nil)))
 		must.Do(t, err)
 		must.Do(t, s.Close())
-		if told := strings.Contains(log.String(), "level=WARN msg=\"the watermark is not there"); told != lost {
+		if told := strings.Contains(log.String(), "level=WARN msg=\"the watermark is missing"); told != lost {
 			t.Errorf("lost %v, logged:\n%s", lost, log.String())
 		}
 	}

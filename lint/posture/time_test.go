@@ -12,9 +12,10 @@ import (
 func (d dice) window() string {
 	zone := pick(d, "UTC", "Europe/Berlin", "America/New_York", "Africa/Lagos", "Europe/London")
 	days := pick(d, "", ", days: [mon-fri]", ", days: [sat, sun]", ", days: [fri]")
-	hours := pick(d, "", `, hours: ["08:00-18:00"]`, `, hours: ["22:00-06:00"]`, `, hours: ["12:00-13:00"]`, `, hours: ["02:10-02:50"]`)
-	dates := pick(d, "", "", `, not_dates: ["2026-11-27"]`, `, dates: ["2026-10-25"]`, `, dates: ["2030-01-01..2030-12-31"]`,
-		`, not_dates: ["2026-01-01..2029-12-31"]`)
+	hours := pick(d, "", `, hours: ["08:00-18:00"]`, `, hours: ["22:00-06:00"]`,
+		`, hours: ["12:00-13:00"]`, `, hours: ["02:10-02:50"]`)
+	dates := pick(d, "", "", `, not_dates: ["2026-11-27"]`, `, dates: ["2026-10-25"]`,
+		`, dates: ["2030-01-01..2030-12-31"]`, `, not_dates: ["2026-01-01..2029-12-31"]`)
 	return "{zone: " + zone + days + hours + dates + "}"
 }
 

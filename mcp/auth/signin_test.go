@@ -168,7 +168,7 @@ func TestTokensAreRenewedOnce(t *testing.T) {
 	openSite(t, s, must.Get(other.Token(t.Context(), second))(t))
 }
 
-// watched is a context that calls before when somebody waits for its end.
+// watched is a context that calls before whenever Done is called.
 type watched struct {
 	context.Context
 	before func()

@@ -180,7 +180,7 @@ func (s *search) reads(below string) bool {
 	excludes := func(patterns []string, name string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool {
 			ok, err := path.Match(p, name)
-			return ok && err == nil && !strings.ContainsAny(p, `[\\`) // of which grep has another idea
+			return ok && err == nil && !strings.ContainsAny(p, `[\`) // grep reads these in another way
 		})
 	}
 	if excludes(s.excluded, base) ||
@@ -189,7 +189,7 @@ func (s *search) reads(below string) bool {
 	}
 
 	return len(s.included) == 0 || slices.ContainsFunc(s.included, func(p string) bool {
-		return strings.Contains(p, `\\`) ||
+		return strings.Contains(p, `\`) ||
 			slices.ContainsFunc(braces(p), func(one string) bool { return mayMeet(path.Base(one), base) })
 	})
 }

@@ -63,7 +63,7 @@ func (s *site) asset(w http.ResponseWriter, r *http.Request) {
 }
 
 // staticFiles returns the assets and pages, which all inboxes of a process share: parsing the pages
-// takes several MB and 30 ms.
+// takes several MB.
 var staticFiles = sync.OnceValues(func() (map[string]asset, map[string]*template.Template) {
 	assets := loadAssets()
 	return assets, parsePages(assets)

@@ -158,8 +158,8 @@ func (a command) decide(ctx context.Context, p *product, f flags, seen *atomic.P
 		defers: f.defers && mayDefer(out.event),
 	}
 	touched := out.event.touches(f)
-	if touched == "" && out.event.bringsSettings() {
-		touched = "settings of a product, with files that git writes"
+	if touched == "" && out.event.bringsSettings(ctx) {
+		touched = "the settings of a coding agent, with files that git writes"
 	}
 	if touched != "" {
 		r.insists = "It can touch " + touched + ", which decides what this agent may do."

@@ -36,7 +36,9 @@ type event struct {
 	mode    string     // of the product's own permissions
 	cwd     string
 	named   []string // see names
-	root    string   // of the project; empty for cwd
+	// commands are the command lines; see lines.
+	commands []string
+	root     string // of the project; empty for cwd
 	// camel is set if the document has Copilot's own form, with names in camel case.
 	camel bool
 	// fixed is set if the product accepts no changed arguments at this event.

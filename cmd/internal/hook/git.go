@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -12,24 +11,23 @@ import (
 	"github.com/assent-dev/assent/resolve/shellfacts"
 )
 
-// settingsPaths are the files with which the hook of a product could be removed, as git names them.
-var settingsPaths = []string{
-	".claude", ".codex", ".gemini", ".copilot", ".cursor", ".github/hooks", ".mcp.json", ".assent",
-}
-
 // bringsSettings reports whether a command of git in the call may change settings of a product: because
 // it writes files of another commit or of a stash that has other settings, or puts the settings of the
 // workspace into a stash.
-func (e *event) bringsSettings() bool {
+func (e *event) bringsSettings(ctx context.Context) bool {
 	return slices.ContainsFunc(e.lines(), func(line string) bool {
 		return slices.ContainsFunc(shellfacts.GitStarts(line), func(s shellfacts.GitStart) bool {
-			return !e.keepsSettings(s)
+			return !e.keepsSettings(ctx, s)
 		})
 	})
 }
 
 // keepsSettings reports whether the settings are the same before and after a command of git.
-func (e *event) keepsSettings(s shellfacts.GitStart) bool {
+func (e *event) keepsSettings(ctx context.Context, s shellfacts.GitStart) bool {
+	finds := func(command ...string) bool { // nothing
+		out, err := e.git(ctx, append(append(command, "--"), settingsPaths()...)...)
+		return err == nil && out == ""
+	}
 	switch {
 	case s.Unknown:
 		return false
@@ -38,43 +36,43 @@ func (e *event) keepsSettings(s shellfacts.GitStart) bool {
 		if s.Untracked {
 			untracked = "--untracked-files=all"
 		}
-		status, ok := e.git("status", "--porcelain", untracked)
-		return ok && status == ""
+		return finds("status", "--porcelain", untracked)
 	case s.Stash:
-		before, _ := e.git("ls-tree", "-r", s.Commit+"^1")
-		after, ok := e.git("ls-tree", "-r", s.Commit)
-		untracked, has := e.git("ls-tree", "-r", s.Commit+"^3")
-		return ok && before == after && (!has || untracked == "")
-	}
-	before, first := e.git("ls-tree", "-r", "HEAD")
-	after, second := e.git("ls-tree", "-r", s.Commit)
-	if !second { // a branch of a remote repository, from which git makes a local one
-		return false
+		// The parents of a stash are the commit that it was made on, the index, and new files if it
+		// has any.
+		out, err := e.git(ctx, "rev-list", "--parents", "--max-count=1", s.Commit, "--")
+		commits := strings.Fields(out)
+		if err != nil || len(commits) < 3 || len(commits) > 4 {
+			return false
+		}
+		return finds("diff-tree", "-r", commits[1], commits[0]) &&
+			(len(commits) == 3 || finds("diff-tree", "-r", "--root", commits[3]))
 	}
 
-	return first && before == after
+	return finds("diff-tree", "-r", "HEAD", s.Commit)
 }
 
-// git returns the output of a command of git about the settings. It runs where git finds the repository
-// of the call, from its top.
-func (e *event) git(args ...string) (string, bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), toAskGit)
-	defer cancel()
-	full := append([]string{"-c", "core.fsmonitor=false", "--no-optional-locks", "--literal-pathspecs"}, args[0])
-	if full = append(full, args[1:]...); args[0] == "ls-tree" {
-		full = append(full, "--full-tree")
-	} else {
-		full = append(full, "--")
+// settingsPaths returns patterns for the protected names anywhere in a repository, also in another case,
+// since some file systems ignore it.
+func settingsPaths() []string {
+	var out []string
+	for _, name := range protectedNames {
+		at := ":(top,icase,glob)**/" + name
+		out = append(out, at, at+"/**")
 	}
-	full = append(full, settingsPaths...)
-	cmd := exec.CommandContext(ctx, "git", full...)
+	return out
+}
+
+// git returns the output of a command of git, in the directory of the call.
+func (e *event) git(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, toAskGit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.fsmonitor=false"}, args...)...)
 	cmd.Dir = e.cwd
 	cmd.Env = append(os.Environ(), "GIT_NO_LAZY_FETCH=1", "GIT_OPTIONAL_LOCKS=0")
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	err := cmd.Run()
+	out, err := cmd.Output()
 
-	return strings.TrimSpace(out.String()), err == nil
+	return strings.TrimSpace(string(out)), err
 }
 
 // toAskGit is the time that a command of git has.

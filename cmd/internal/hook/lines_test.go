@@ -49,7 +49,16 @@ func project(t *testing.T) string {
 	write(".claude/settings.json", "{}")
 	git("add -f .claude")
 	git("commit -q -m two")
+	git("checkout -q -b below main") // settings in a folder, where a product may be started, in another case
+	write("app/.Claude/settings.json", "{}")
+	git("add -f app")
+	git("commit -q -m three")
 	git("checkout -q main")
+	write("app/.mcp.json", "{}")
+	git("add -f app/.mcp.json")
+	git("stash -q")
+	write("lib/.cursor/hooks.json", "{}")
+	git("stash -q -u")
 	write("src/a.go", "package y\n")
 	git("stash -q")
 	for _, name := range []string{
@@ -122,7 +131,7 @@ func TestLinesInARealWorkspace(t *testing.T) {
 			}
 			e.call.Workspace = e.workspace()
 			d := plan.Decide(&e.call)
-			touched, brings := e.touches(f), e.bringsSettings()
+			touched, brings := e.touches(f), e.bringsSettings(t.Context())
 			if asks := d.Outcome != resolve.Allow || touched != "" || brings; asks != group.asks {
 				t.Errorf("%s: asks %t: %s %s %+v", line, asks, touched, d.Outcome, d.Reasons)
 			}
@@ -151,10 +160,18 @@ grep -rn --exclude-dir=deep --include='*.key' --exclude=x TOKEN lib
 grep -rn -e --include=*.go -e TOKEN web
 grep -rn TOKEN -- --include=*.go web
 grep -rn --include='[!x]env' TOKEN web
+grep -rn --include='\.env' TOKEN web
+grep -rn --include='.e\nv' TOKEN web
+rg -g '\.env' TOKEN web
+grep -rn --exclude='\.env' TOKEN web
 rg -e -g*.go lib
 # commands of git that write files of another commit
 git switch -c x evil
 git switch evil
+git switch below
+git stash pop stash@{1}
+git stash apply stash@{2}
+git stash pop stash@{9}
 git checkout -b x evil
 git checkout -qb x evil
 git stash pop stash@{0} && grep -rn TOKEN src

@@ -142,7 +142,7 @@ func (p *product) settings(f flags) []string {
 	if f.Agent != "" && f.Store == "" && len(out) > 0 {
 		out = append(out, filepath.Join(filepath.Dir(out[0]), "hook.db"))
 	}
-	for _, file := range slices.Clone(out) { // what SQLite keeps beside a store
+	for _, file := range slices.Clone(out) { // what SQLite keeps next to a store
 		out = append(out, file+"-wal", file+"-shm", file+"-journal")
 	}
 	for _, dir := range []string{os.Getenv("XDG_CONFIG_HOME"), filepath.Join(os.Getenv("HOME"), ".config")} {

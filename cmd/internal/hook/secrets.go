@@ -22,7 +22,7 @@ const (
 
 // searched returns the directories in which the call searches all files, or nil if it is no search.
 // everywhere is set if the search may start in another directory than that of the call, or find files
-// that the call moves before.
+// that the call moves before, or if the arguments can't be read.
 func (e *event) searched() (dirs []string, everywhere bool) {
 	var args struct {
 		Command *string         `json:"command"`
@@ -38,7 +38,7 @@ func (e *event) searched() (dirs []string, everywhere bool) {
 	tool := strings.ToLower(e.call.Tool)
 	switch {
 	case json.Unmarshal(e.call.Args, &args) != nil:
-		return []string{"."}, true
+		return nil, true
 	case args.Command != nil && tool != "grep":
 		dirs, moved := shellfacts.Searches(*args.Command)
 		chosen := []any{args.DirPath, args.Workdir, args.WorkingDirectory, args.Cwd}
@@ -71,6 +71,9 @@ func (e *event) searched() (dirs []string, everywhere bool) {
 func (e *event) findSecrets(w *resolve.Workspace, real string) {
 	dirs, everywhere := e.searched()
 	if dirs == nil {
+		if everywhere {
+			w.Incomplete = "the arguments can't be read as those of a search"
+		}
 		return
 	}
 	look := &secretsWalk{root: w.Root, most: mostLooked, found: []string{}}

@@ -43,9 +43,8 @@ func (e *event) workspace() *resolve.Workspace {
 	if w.Contains(w.Directory) && leads(w.Directory, real) {
 		return unknown("the directory " + w.Directory + " leads out of the workspace")
 	}
-	w.Outside = leaving(e.names(), w, real)
+	w.Outside, w.Sensitive = follow(e.names(), w, real)
 	w.Foreign = foreign(w)
-	w.Sensitive = linked(e.names(), w, real)
 	e.findSecrets(w, real)
 	w.Installed = e.installed(w)
 
@@ -97,59 +96,74 @@ func (e *event) names() []string {
 	}
 	walk(args)
 	slices.Sort(out)
-	e.named = slices.Compact(out)
+	e.named, e.commands = slices.Compact(out), linesOf(args)
 
 	return e.named
 }
 
-// lines returns the strings of a call that may be command lines.
+// lines returns the strings of a call that may be command lines. They are read with the names.
 func (e *event) lines() []string {
-	var args map[string]any
-	if json.Unmarshal(e.call.Args, &args) != nil {
-		return nil // the call is denied
-	}
-	var out []string
+	e.names()
+	return e.commands
+}
+
+// linesOf returns the command lines in arguments: texts, and the words of a list, alone and joined.
+func linesOf(args any) (out []string) {
+	given, _ := args.(map[string]any)
 	for _, name := range []string{"command", "cmd", "script", "input"} {
-		switch v := args[name].(type) {
+		switch v := given[name].(type) {
 		case string:
 			out = append(out, v)
 		case []any:
 			var words []string
 			for _, one := range v {
-				text, _ := one.(string)
-				words = append(words, text)
+				if text, ok := one.(string); ok {
+					words = append(words, text)
+				}
 			}
 			out = append(append(out, words...), strings.Join(words, " "))
 		}
 	}
-
 	return out
 }
 
 // mostBases limits the directories from which names are looked up.
 const mostBases = 40
 
-// leaving returns the names that a symbolic link leads out of the workspace, from any directory in
-// which the call may run: those of the call and of the workspace, and those that the call names, one
-// after the other, because cd may go there. A command that moves or copies a directory may give a file
-// below it another path, so then the ends of names are looked up too.
-func leaving(names []string, w *resolve.Workspace, real string) []string {
+// follow returns the names that a symbolic link leads out of the workspace, and those that one leads to
+// a file of the workspace with secrets or settings: from any directory in which the call may run, those
+// of the call and of the workspace, and those that the call names, one after the other, because cd may
+// go there. A command that moves or copies a directory may give a file below it another path, so then
+// the ends of names are looked up too. If there is too much to look up, all names are outside.
+func follow(names []string, w *resolve.Workspace, real string) (outside, sensitive []string) {
 	if len(names) > mostNames {
-		return names // too many to look up
+		return names, nil
 	}
-	moves := slices.ContainsFunc(names, func(n string) bool { return slices.Contains(movers, filepath.Base(n)) })
 	bases, ok := startsOf(names, w)
 	if !ok {
-		return names
+		return names, nil
 	}
-	var out []string
+	moves := slices.ContainsFunc(names, func(n string) bool { return slices.Contains(movers, filepath.Base(n)) })
 	for _, n := range names {
-		if slices.ContainsFunc(ends(n, moves), func(end string) bool { return leaves(end, bases, w, real) }) {
-			out = append(out, n)
+		isSecret := func(to string) bool {
+			below, err := filepath.Rel(real, to)
+			return err == nil && (shellfacts.Sensitive(below, false) ||
+				shellfacts.Sensitive(filepath.Dir(below), true) && !shellfacts.Sensitive(n, true))
+		}
+		all := ends(n, moves)
+		if slices.ContainsFunc(all, func(end string) bool { return leaves(end, bases, w, real) }) {
+			outside = append(outside, n)
+		}
+		if slices.ContainsFunc(bases, func(base string) bool {
+			return slices.ContainsFunc(all, func(end string) bool {
+				return slices.ContainsFunc(targets(base, end), isSecret)
+			})
+		}) {
+			sensitive = append(sensitive, n)
 		}
 	}
 
-	return out
+	return outside, sensitive
 }
 
 // startsOf returns the directories from which the names of a call may start. It returns false if there
@@ -172,36 +186,6 @@ func startsOf(names []string, w *resolve.Workspace) (bases []string, ok bool) {
 	}
 
 	return bases, true
-}
-
-// linked returns the names that a symbolic link leads to a file of the workspace with secrets or
-// settings.
-func linked(names []string, w *resolve.Workspace, real string) []string {
-	if len(names) > mostNames {
-		return nil // the names are outside then
-	}
-	moves := slices.ContainsFunc(names, func(n string) bool { return slices.Contains(movers, filepath.Base(n)) })
-	bases, ok := startsOf(names, w)
-	if !ok {
-		return nil
-	}
-	isSecret := func(to, name string) bool {
-		below, err := filepath.Rel(real, to)
-		return err == nil && (shellfacts.Sensitive(below, false) ||
-			shellfacts.Sensitive(filepath.Dir(below), true) && !shellfacts.Sensitive(name, true))
-	}
-	var out []string
-	for _, n := range names {
-		if slices.ContainsFunc(bases, func(base string) bool {
-			return slices.ContainsFunc(ends(n, moves), func(end string) bool {
-				return slices.ContainsFunc(targets(base, end), func(to string) bool { return isSecret(to, n) })
-			})
-		}) {
-			out = append(out, n)
-		}
-	}
-
-	return out
 }
 
 // targets returns the paths to which symbolic links lead a name, or the names that a pattern matches.
