@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"math/big"
 	"strconv"
 	"strings"
@@ -50,7 +51,7 @@ func (a decimal) negated() decimal {
 
 func (a decimal) cmp(b decimal) int {
 	if a.sign() == 0 || b.sign() == 0 || a.sign() != b.sign() {
-		return a.sign() - b.sign()
+		return cmp.Compare(a.sign(), b.sign())
 	}
 	x, y, _ := aligned(a, b)
 	return x.Cmp(y)

@@ -231,7 +231,8 @@ func TestWhatTestsOfPastCallsRead(t *testing.T) {
 	if !p.Recorded(&past) || !p.Recorded(&resolve.PastCall{Kind: resolve.Tool, Tool: "refund"}) {
 		t.Error("calls that count are not recorded")
 	}
-	only := historyPlan(t, `{within: 1h, of: {targets: [gone]}, count: {gt: 1}}`)
+	only := historyPlan(t, `{within: 1h, of: {targets: [gone]}, count: {gt: 1}}, `+
+		`{within: 1h, state: asked, count: {gt: 1}}`)
 	if only.Recorded(&past) || !only.Recorded(&resolve.PastCall{Kind: resolve.Tool, Tool: "gone"}) {
 		t.Error("other calls are recorded")
 	}
