@@ -89,6 +89,36 @@ const (
 // IsOrder reports whether the operator compares with a bound: gt, gte, lt or lte.
 func (op Op) IsOrder() bool { return slices.Contains(orders, op) }
 
+// Compare compares a number with the bounds, of which is known only that it is between two others. Each of
+// these is given by a function that compares it with a bound. The result is Unknown if a bound is
+// between them.
+func (h *History) Compare(low, high func(bound value.Num) int) Truth {
+	result := True
+	for i := range h.Bounds {
+		op, bound := h.Bounds[i].Op, h.Bounds[i].Operand.Num
+		switch below, above := passes(op, low(bound)), passes(op, high(bound)); {
+		case below != above:
+			result = min(result, Unknown)
+		case !below:
+			return False
+		}
+	}
+	return result
+}
+
+// passes reports whether a comparison holds, given how the number compares with the bound.
+func passes(op Op, order int) bool {
+	switch op {
+	case Gt:
+		return order > 0
+	case Gte:
+		return order >= 0
+	case Lt:
+		return order < 0
+	}
+	return order <= 0
+}
+
 // Included reports whether the call that is decided counts itself, if the test selects it.
 func (h *History) Included() bool {
 	return (h.State == PastRan || h.State == PastAsked) && h.Measure != Existing
@@ -269,7 +299,7 @@ type PastTest struct {
 }
 
 // Key returns the key of the test in the documents of an analyzer.
-func (t *PastTest) Key() string { return t.keyFor(t.sem) }
+func (t *PastTest) Key() string { return t.under(t.sem).key() }
 
 // Wanted returns the truth of the test for a value in a document of an analyzer.
 func (t *PastTest) Wanted(holds bool) Truth {
@@ -326,27 +356,26 @@ func (t *PastTest) look(v *View) PastResult {
 const pastInput = "parent.history"
 
 // HistoryPlace returns the place of a test of the past calls in the documents of an analyzer.
-func HistoryPlace(h *History, sem Semantics) []string { return []string{pastInput, h.keyFor(sem)} }
+func HistoryPlace(h *History, sem Semantics) []string { return []string{pastInput, h.under(sem).key()} }
 
-// keyFor returns a text that is the same for tests that are always equally true.
-func (h *History) keyFor(sem Semantics) string {
-	text := h.key() + h.Context
-	if h.filtered != "" && sem != (Semantics{}) {
-		text += fmt.Sprintf(" %+v", sem)
+// under returns the test with texts that differ if other semantics could give it another result.
+func (h *History) under(sem Semantics) *History {
+	if h.filtered == "" || sem == (Semantics{}) {
+		return h
 	}
-	return text
+	out := *h
+	text := fmt.Sprintf(" %+v", sem)
+	out.canon, out.filtered = h.canon+text, h.filtered+text
+	return &out
 }
 
-// key returns a text that is the same for equal tests.
+// key returns a text that is the same for tests that are always equally true.
 func (h *History) key() string {
-	if h.Measure == Existing {
-		return h.canon
-	}
-	var bounds []string
+	bounds := make([]string, len(h.Bounds))
 	for i := range h.Bounds {
-		bounds = append(bounds, string(h.Bounds[i].Op)+" "+h.Bounds[i].Operand.Num.Canonical())
+		bounds[i] = string(h.Bounds[i].Op) + " " + h.Bounds[i].Operand.Num.Canonical()
 	}
-	return h.canon + " " + strings.Join(sorted(bounds), " and ")
+	return h.canon + " " + strings.Join(sorted(bounds), " and ") + h.Context
 }
 
 // historyBox returns the calls for which a test of the past calls reaches a level.
@@ -362,6 +391,6 @@ func (q *question) historyBox(h *History, level Truth) box {
 	if q.pasts == nil {
 		q.pasts = map[int]*History{}
 	}
-	q.pasts[place] = h
+	q.pasts[place] = h.under(q.reading.sem)
 	return box{{place, d}}
 }

@@ -1,7 +1,9 @@
 package condition
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -99,56 +101,52 @@ func (h *History) asCount() *History {
 // others, no past calls are found.
 func (q *question) impossiblePasts(none bool) []box {
 	var out []box
-	truths := [...]atoms{False: atomFalse, Unknown: atomAbsent, True: atomTrue}
-	var at []int
-	for i, place := range q.places {
-		if place[0] == pastInput {
-			at = append(at, i)
-			out = append(out, box{{i, everything().without(atomAbsent | atomTrue | atomFalse)}})
-			if none && q.pasts[i] != nil {
-				out = append(out, q.pasts[i].notOfNone(i)...)
-			}
+	atomOf := [...]atoms{False: atomFalse, Unknown: atomAbsent, True: atomTrue}
+	known, unknown := only(atomTrue|atomFalse), only(atomAbsent)
+	places := slices.Sorted(maps.Keys(q.pasts))
+	for _, i := range places {
+		h := q.pasts[i]
+		out = append(out, box{{i, everything().without(atomAbsent | atomTrue | atomFalse)}})
+		if none {
+			out = append(out, h.notOfNone(i)...)
 		}
-	}
-	for _, i := range at {
 		for j, place := range q.places {
 			if place[0] == timeInput { // without a moment nothing is known of the past
-				out = append(out, box{{min(i, j), only(pick(i < j, atomTrue|atomFalse, atomAbsent))},
-					{max(i, j), only(pick(i < j, atomAbsent, atomTrue|atomFalse))}})
+				out = append(out, both(i, known, j, unknown))
 			}
 		}
-		if h := q.pasts[i]; h != nil && h.certain() {
-			for _, j := range at {
-				if i != j {
-					out = append(out, box{{min(i, j), only(pick(i < j, atomAbsent, atomTrue|atomFalse))},
-						{max(i, j), only(pick(i < j, atomTrue|atomFalse, atomAbsent))}})
+		if h.Measure != Existing {
+			results := together(h, h)
+			for _, truth := range [...]Truth{True, False} {
+				if !results[truth][truth] {
+					out = append(out, box{{i, only(atomOf[truth])}})
 				}
 			}
 		}
-		if h := q.pasts[i]; h != nil && h.Measure != Existing {
-			passes := h.passing(h.points(), h.least())
-			if !slices.Contains(passes, true) {
-				out = append(out, box{{i, only(atomTrue)}})
-			}
-			if !slices.Contains(passes, false) {
-				out = append(out, box{{i, only(atomFalse)}})
-			}
-		}
-		for _, j := range at {
-			if i >= j || q.pasts[i] == nil || q.pasts[j] == nil {
+		for _, j := range places {
+			if i == j {
 				continue
 			}
-			for a, first := range truths {
-				for b, second := range truths {
-					if excluded(q.pasts[i], q.pasts[j], Truth(a), Truth(b)) ||
-						excluded(q.pasts[j], q.pasts[i], Truth(b), Truth(a)) {
-						out = append(out, box{{i, only(first)}, {j, only(second)}})
+			if h.certain() {
+				out = append(out, both(i, unknown, j, known))
+			}
+			for x, row := range excluded(h, q.pasts[j]) {
+				for y, never := range row {
+					if never {
+						out = append(out, both(i, only(atomOf[x]), j, only(atomOf[y])))
 					}
 				}
 			}
 		}
 	}
 	return out
+}
+
+// both returns a box with two sides.
+func both(i int, d domain, j int, e domain) box {
+	b := box{{i, d}}
+	b.set(j, e)
+	return b
 }
 
 // notOfNone returns the documents in which a test has another result than without past calls.
@@ -165,69 +163,52 @@ func (h *History) notOfNone(place int) []box {
 		if h.Included() && h.Self == True {
 			count = value.IntNum(1)
 		}
-		other := atomTrue
-		if passes(h.Bounds, count) {
-			other = atomFalse
-		}
+		other := [...]atoms{False: atomTrue, True: atomFalse}[h.Compare(count.Cmp, count.Cmp)]
 		out = append(out, box{{place, only(other)}})
 	}
 	return out
 }
 
-// passes reports whether a number passes all bounds.
-func passes(bounds []Test, n value.Num) bool {
-	return !slices.ContainsFunc(bounds, func(t Test) bool {
-		order := n.Cmp(t.Operand.Num)
-		switch t.Op {
-		case Gt:
-			return order <= 0
-		case Gte:
-			return order < 0
-		case Lt:
-			return order >= 0
-		}
-		return order > 0
-	})
-}
-
-func pick(first bool, a, b atoms) atoms {
-	if first {
-		return a
+// excluded returns which truths of two tests no past calls give them. The truths are those of the
+// documents: for tests of existence, whether there is a call.
+func excluded(a, b *History) (never [3][3]bool) {
+	if a.Context != b.Context && a.Context != "" && b.Context != "" {
+		return never
 	}
-	return b
-}
-
-// excluded reports whether it is certain that no past calls give two tests these truths. The truths
-// are those of the documents: for tests of existence, whether there is a call.
-func excluded(a, b *History, x, y Truth) bool {
-	if a.Context != b.Context {
-		return false
-	}
-	// What the call lacks for a, it lacks for b.
-	if a.plain() && x == Unknown && y != Unknown &&
-		!slices.ContainsFunc(a.By, func(key string) bool { return !slices.Contains(b.By, key) }) {
-		return true
-	}
-	if x, y := a.asCount(), b.asCount(); x.Measure == y.Measure {
+	lacks := a.plain() && !slices.ContainsFunc(a.By, func(key string) bool { return !slices.Contains(b.By, key) })
+	if x, y := a.asCount(), b.asCount(); a.Measure != b.Measure && x.Measure == y.Measure {
 		a, b = x, y
 	}
-	if a.canon == b.canon && a.Measure != Existing {
-		points := append(a.points(), b.points()...)
-		of, other := a.passing(points, a.least()), b.passing(points, a.least())
-		inside, apart, all := true, true, true
-		for i := range of {
-			inside = inside && (!of[i] || other[i])
-			apart = apart && !(of[i] && other[i])
-			all = all && (of[i] || other[i])
+	same, narrower := a.canon == b.canon && a.Measure != Existing, a.narrower(b)
+	results := together(a, b)
+	for x := range results {
+		for y, possible := range results[x] {
+			x, y := Truth(x), Truth(y)
+			switch {
+			case lacks && x == Unknown && y != Unknown: // what the call lacks for a, it lacks for b
+				never[x][y] = true
+			case same:
+				never[x][y] = !possible
+			case narrower && y == False: // more calls make b at least as true
+				never[x][y] = x == True || x == Unknown && slices.Equal(a.By, b.By)
+			}
 		}
-		return inside && x > y || apart && (x == True && y >= Unknown || y == True && x >= Unknown) ||
-			all && (x == False && y <= Unknown || y == False && x <= Unknown)
 	}
-	if !a.narrower(b) {
-		return false
+	return never
+}
+
+// together returns which truths two tests can have that differ only in their bounds.
+func together(a, b *History) (results [3][3]bool) {
+	results[Unknown][Unknown] = true // if a value is missing
+	spots := a.spots(b)
+	for i, low := range spots {
+		for j, high := range spots[i:] {
+			if j == 0 || !a.plain() { // if the test is plain, no past call is in doubt
+				results[a.Compare(low.order, high.order)][b.Compare(low.order, high.order)] = true
+			}
+		}
 	}
-	// What a selects, b selects too. So b is at least as true if more calls make it so.
-	return x == True && y == False || x == Unknown && y == False && slices.Equal(a.By, b.By)
+	return results
 }
 
 // narrower reports whether a selects only calls that b selects too, and b is true of more calls if a is
@@ -240,10 +221,8 @@ func (a *History) narrower(b *History) bool {
 	if a.Measure != b.Measure || a.Path != b.Path || a.State != b.State || !upward(a) || !upward(b) {
 		return false
 	}
-	points := append(a.points(), b.points()...)
-	of, other := a.passing(points, value.IntNum(0)), b.passing(points, value.IntNum(0))
-	for i := range of {
-		if of[i] && !other[i] && a.Measure != Existing {
+	for _, s := range a.spots(b) {
+		if a.Compare(s.order, s.order) > b.Compare(s.order, s.order) {
 			return false
 		}
 	}
@@ -275,53 +254,37 @@ func (a *History) shorter(b *History) bool {
 	return a.Zone == b.Zone && (a.Since == b.Since || inWeek || rank(a.Since) >= 0 && rank(a.Since) <= rank(b.Since))
 }
 
-// points returns numbers between which no bound of the test lies: each bound, and a number on each
-// side of it. Counts are not negative.
-func (h *History) points() []value.Num {
-	out := []value.Num{value.IntNum(0), value.IntNum(1)}
-	for i := range h.Bounds {
-		out = append(out, h.Bounds[i].Operand.Num)
-	}
-	return out
+// spot is a number (side 0), or what lies right below (-1) or above (1) it.
+type spot struct {
+	number value.Num
+	side   int
 }
 
-// passing evaluates the bounds at and around numbers.
-func (h *History) passing(points []value.Num, least value.Num) []bool {
-	sorted := slices.SortedFunc(slices.Values(points), value.Num.Cmp)
-	sorted = slices.CompactFunc(sorted, func(a, b value.Num) bool { return a.Cmp(b) == 0 })
-	var out []bool
-	// The places are: below the first number, at each number, and after each number. Between two
-	// numbers every place has the same order to all bounds.
-	for k := range 2*len(sorted) + 1 {
-		if h.Measure != Sum && k/2 < len(sorted) &&
-			(k%2 == 0 && sorted[k/2].Cmp(least) <= 0 || sorted[k/2].Cmp(least) < 0) {
-			continue // no count is so small
+func (s spot) order(bound value.Num) int { return cmp.Or(s.number.Cmp(bound), s.side) }
+
+// spots returns numbers, in order, that show how all numbers of both tests compare with their bounds.
+func (a *History) spots(b *History) []spot {
+	out := []spot{{a.least(), 0}}
+	for _, t := range slices.Concat(a.Bounds, b.Bounds) {
+		bound := t.Operand.Num
+		if a.Measure == Sum {
+			out = append(out, spot{bound, -1}, spot{bound, 0}, spot{bound, 1})
+			continue
 		}
-		pass := true
-		for i := range h.Bounds {
-			at, _ := slices.BinarySearchFunc(sorted, h.Bounds[i].Operand.Num, value.Num.Cmp)
-			order := k - (2*at + 1)
-			switch h.Bounds[i].Op {
-			case Gt:
-				pass = pass && order > 0
-			case Gte:
-				pass = pass && order >= 0
-			case Lt:
-				pass = pass && order < 0
-			default:
-				pass = pass && order <= 0
+		// Counts are integers, and there are fewer past calls than 1e15.
+		whole := int64(math.Floor(min(max(bound.Float(), 0), 1e15)))
+		for n := whole - 1; n <= whole+1; n++ {
+			if number := value.IntNum(n); number.Cmp(a.least()) > 0 {
+				out = append(out, spot{number, 0})
 			}
 		}
-		out = append(out, pass)
 	}
+	slices.SortFunc(out, func(s, t spot) int { return cmp.Or(s.number.Cmp(t.number), s.side-t.side) })
 	return out
 }
 
 // pastWords describes the past calls of a domain of historyBox.
 func (d domain) pastWords(h *History) string {
-	if h == nil {
-		return "the past calls"
-	}
 	yes := *h
 	yes.Exists = true
 	not := "not (" + yes.String() + ")"

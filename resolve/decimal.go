@@ -57,6 +57,9 @@ func (a decimal) cmp(b decimal) int {
 	return x.Cmp(y)
 }
 
+// order compares with a number of a file.
+func (a decimal) order(n value.Num) int { return a.cmp(decimalOf(n)) }
+
 // aligned returns the digits of two numbers for the same power.
 func aligned(a, b decimal) (x, y *big.Int, power int) {
 	power = min(a.power, b.power)

@@ -43,7 +43,7 @@ func TestDecimalsAreExact(t *testing.T) {
 	}
 	large := numbers[12]
 	for text, d := range map[string]decimal{
-		"0": large.add(large.negated()), "34e307": large.add(large), "0.3": numbers[2].add(numbers[3]), "100": numbers[7],
+		"0": large.add(large.negated()), "34e307": large.add(large), "0.3": numbers[2].add(numbers[3]),
 	} {
 		if d.String() != text {
 			t.Errorf("%s, want %s", d, text)

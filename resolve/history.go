@@ -245,17 +245,7 @@ func (y *tally) result(t *condition.PastTest, included bool, own value.Value) co
 		low, high = low.add(this), high.add(this)
 		f.This = this.String()
 	}
-	out.Truth = condition.True
-	for i := range t.Bounds {
-		bound := decimalOf(t.Bounds[i].Operand.Num)
-		a, b := passes(t.Bounds[i].Op, low.cmp(bound)), passes(t.Bounds[i].Op, high.cmp(bound))
-		switch {
-		case a != b:
-			out.Truth = min(out.Truth, condition.Unknown)
-		case !a:
-			out.Truth = condition.False
-		}
-	}
+	out.Truth = t.Compare(low.order, high.order)
 	if y.unknown {
 		out.Truth = condition.Unknown
 	}
@@ -263,19 +253,6 @@ func (y *tally) result(t *condition.PastTest, included bool, own value.Value) co
 		out.Why = condition.WhyHistory
 	}
 	return out
-}
-
-// passes reports whether a comparison holds, given how the number compares with the bound.
-func passes(op condition.Op, order int) bool {
-	switch op {
-	case condition.Gt:
-		return order > 0
-	case condition.Gte:
-		return order >= 0
-	case condition.Lt:
-		return order < 0
-	}
-	return order <= 0
 }
 
 // currencyOf returns the text of a currency in capitals.
