@@ -26,7 +26,7 @@ func TestWrongTestsOfPastCalls(t *testing.T) {
 		name   = "argument of a past call (the name of an argument, such as amount)"
 		one    = "1: a test of past calls needs one of count, sum, distinct and exists (count: {gt: 100})"
 		span   = "1: a test of past calls needs either within or since (within: 24h)"
-		keys   = "(agent, principal, session, target or args.PATH)"
+		key    = "key of past calls (agent, principal, session, target or args.PATH)"
 	)
 	no := func(column int, text, what string) string { return fmt.Sprintf("%d: %q is no %s", column, text, what) }
 	duration := func(text string) string {
@@ -59,9 +59,9 @@ func TestWrongTestsOfPastCalls(t *testing.T) {
 		`{within: 1h, sum: {of: "", gt: 1}}`:                      no(24, "", name),
 		`{within: 1h, sum: {of: parent.input.a, gt: 1}}`:          no(24, "parent.input.a", name),
 		`{within: 1h, sum: {of: a, gt: 1}, currency: ""}`:         no(45, "", name),
-		`{within: 1h, by: [user], exists: true}`:                  no(19, "user", "key of past calls "+keys),
-		`{within: 1h, by: [agent, args.], exists: true}`:          no(26, "args.", "key of past calls "+keys),
-		`{within: 1h, by: [args.parent.input.a], count: {gt: 1}}`: no(19, "args.parent.input.a", "key of past calls "+keys),
+		`{within: 1h, by: [user], exists: true}`:                  no(19, "user", key),
+		`{within: 1h, by: [agent, args.], exists: true}`:          no(26, "args.", key),
+		`{within: 1h, by: [args.parent.input.a], count: {gt: 1}}`: no(19, "args.parent.input.a", key),
 		`{within: 1h, count: {gt: .inf}}`:                         "26: " + number,
 		`{within: 1h, where: {parent.input.a: 1}, exists: true}`: "22: where reads the arguments of past calls, which " +
 			"have no parent (the name of an argument)",
@@ -72,7 +72,7 @@ func TestWrongTestsOfPastCalls(t *testing.T) {
 		`{within: 1h, state: true, exists: true}`:          "21: " + form,
 		`{within: 1h, by: agent, exists: true}`:            "18: " + form,
 		`{within: 1h, by: [], exists: true}`:               "18: " + form,
-		`{within: 1h, by: [1], exists: true}`:              "19: " + form + "|" + no(19, "1", "key of past calls "+keys),
+		`{within: 1h, by: [1], exists: true}`:              "19: " + form + "|" + no(19, "1", key),
 		`{within: 3600, exists: true}`:                     "10: " + form + "|" + duration("3600"),
 		`{since: year, zone: UTC, exists: true}`:           "9: " + form,
 		`{within: 1h, of: pay, exists: true}`:              "18: " + form,
@@ -154,7 +154,8 @@ func TestTestsOfPastCallsAreRead(t *testing.T) {
 	}
 	h := entry(t, `of: {kinds: [tool], targets: [a, b], servers: [c], server_refs: [d]}, since: hour, zone: UTC, `+
 		`exists: false`)
-	if fmt.Sprint(*h.Of) != "{[tool] [a b] [c] [d]}" || h.Since != Hour || h.Zone != "UTC" || h.Within != 0 || h.Exists {
+	if fmt.Sprint(*h.Of) != "{[tool] [a b] [c] [d]}" || h.Since != Hour || h.Zone != "UTC" || h.Within != 0 ||
+		h.Exists {
 		t.Errorf("%+v", h)
 	}
 	h = entry(t, "within: 24h, exists: true")

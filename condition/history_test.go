@@ -76,7 +76,8 @@ func TestPastCallsInConditions(t *testing.T) {
 	// Without past calls, and without numbers, nothing is assumed.
 	v := scan(t, c, Governance, `{"a":1}`)
 	truth, seen := program.Explain(v)
-	if truth != Unknown || program.Eval(v) != Unknown || seen[1].Why != WhyNoHistory || seen[1].Seen != "" || seen[1].Figures != nil {
+	if truth != Unknown || program.Eval(v) != Unknown || seen[1].Why != WhyNoHistory ||
+		seen[1].Seen != "" || seen[1].Figures != nil {
 		t.Errorf("%s %+v", truth, seen)
 	}
 	if v.Past = (past{Unknown, nil}); program.Eval(v) != Unknown {

@@ -22,7 +22,8 @@ func (d dice) pastPart(i int) string {
 		return pick(d, "", "", ", of: {}", ", of: {targets: [b]}", ", by: [principal]", ", where: {k: {gt: 1}}")
 	}
 	return pick(d, "count: {gt: "+n+"}", "count: {gt: "+n+"}", "count: {lte: "+n+"}", "sum: {of: k, gt: "+n+"}",
-		"sum: {of: k, lt: "+n+"}", "distinct: {of: k, gte: "+n+"}", "exists: true", "exists: false")
+		"sum: {of: k, lt: "+n+"}", "count: {gt: "+n+", lt: 3}",
+		"distinct: {of: k, gte: "+n+"}", "exists: true", "exists: false")
 }
 
 func (d dice) pastTest() (p pastTest) {
