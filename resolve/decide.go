@@ -32,10 +32,11 @@ func (p *Plan) Decide(c *Call) Decision {
 	return p.explain(c, t)
 }
 
-// DecideAt decides a call at a moment, whatever moment the call itself names.
+// DecideAt decides a call at a moment, whatever moment and past calls the call itself names: those of a
+// caller can't be believed, so tests of past calls are unknown.
 func (p *Plan) DecideAt(c *Call, at time.Time) Decision {
 	one := *c
-	one.At = at
+	one.At, one.History, one.HistoryKnown = at, nil, false
 
 	return p.Decide(&one)
 }

@@ -186,6 +186,22 @@ func TestPastCallsOfACall(t *testing.T) {
 	}
 }
 
+// Who decides by their own clock does not believe the past calls of the caller either.
+func TestDecideAtIgnoresThePastCallsOfTheCall(t *testing.T) {
+	p := historyPlan(t, `{within: 1h, count: {gt: 1}}`)
+	c, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"pay","at":"`+historyNow+`","history":[]}`), value.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := p.Decide(c); d.Outcome != resolve.Allow {
+		t.Errorf("%+v", d)
+	}
+	d := p.DecideAt(c, c.At)
+	if d.Outcome != resolve.Ask || d.Reasons[0].Matchers[0].Why != condition.WhyNoHistory || !c.HistoryKnown {
+		t.Errorf("%+v", d)
+	}
+}
+
 // Histories and Recorded describe what a service must keep.
 func TestWhatTestsOfPastCallsRead(t *testing.T) {
 	p := historyPlan(t, `{within: 24h, by: [args.to, principal], count: {gt: 1}}, {within: 1h, of: {targets: [refund]}, `+
