@@ -183,7 +183,7 @@ func (c *changes) history(n *yamldoc.Node) {
 					c.matcher(m.Value)
 				}
 			case "within":
-				if d, err := condition.DurationOf(f.Value.Text); err == nil {
+				if d, err := condition.DurationOf(f.Value.Text); err == nil && d > time.Second {
 					c.becomes(f.Value, condition.FormatDuration(max(d/2, time.Second)))
 				}
 			case string(condition.Existing):
