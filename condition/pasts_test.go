@@ -81,6 +81,8 @@ func TestTestsOfPastCallsAreCompared(t *testing.T) {
 		{`within: 1h, where: {k: 1}, count: {gt: 2}`, `within: 1h, where: {k: 1}, count: {gte: 3}`, True, equal},
 		{`within: 1h, where: {k: 1}, count: {gt: 2, lt: 3}`, `within: 1h, where: {k: 1}, count: {gt: 9}`, True,
 			"FF FT FU UF UU"},
+		{`within: 1h, where: {k: 1}, count: {gt: 3, lt: 2}`, `within: 1h, where: {k: 1}, count: {gt: 9}`, True,
+			"FF FT FU UF UU"},
 		{`within: 1h, sum: {of: n, gt: 5}`, `within: 1h, sum: {of: n, gte: 5}`, True, "FF FT FU TT UT UU"},
 		{`within: 1h, sum: {of: n, gt: 5}`, `within: 1h, sum: {of: n, gte: 6}`, True, "FF TF TT TU UF UU"},
 		{`within: 1h, sum: {of: n, lt: 5}`, `within: 1h, sum: {of: n, gte: 5}`, True, "FT TF UU"},
