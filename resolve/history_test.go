@@ -189,7 +189,8 @@ func TestPastCallsOfACall(t *testing.T) {
 // Who decides by their own clock does not believe the past calls of the caller either.
 func TestDecideAtIgnoresThePastCallsOfTheCall(t *testing.T) {
 	p := historyPlan(t, `{within: 1h, count: {gt: 1}}`)
-	c, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"pay","at":"`+historyNow+`","history":[]}`), value.Limits{})
+	c, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"pay","at":"`+historyNow+`","history":[]}`),
+		value.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,8 @@ rules:
     approval: true
   - id: b
     match: {targets: [b]}
-    when: {history: [{within: 1s, of: {targets: [a]}, exists: true}, {since: day, zone: UTC, count: {gte: 3, lt: 9}}]}
+    when: {history: [{within: 1s, of: {targets: [a]}, exists: true},
+                     {since: day, zone: UTC, count: {gte: 3, lt: 9}}]}
     deny: "no"
 `
 	)
@@ -97,7 +98,8 @@ rules:
 	all := score(f)
 	for _, change := range []string{
 		"history is left out", "24h becomes 12h", "by is left out", "where is left out", "gt becomes gte", "gt becomes lt",
-		"1 becomes 2", "20 becomes 21", "currency is left out", "a test of past calls is left out", "of is left out",
+		"1 becomes 2",
+		"20 becomes 21", "currency is left out", "a test of past calls is left out", "of is left out",
 		"true becomes false", "gte becomes gt", "3 becomes 4", "lt becomes lte", "9 becomes 8",
 	} {
 		if !strings.Contains(all, change) {
