@@ -97,8 +97,8 @@ rules:
 	}
 	all := score(f)
 	for _, change := range []string{
-		"history is left out", "24h becomes 12h", "by is left out", "where is left out", "gt becomes gte", "gt becomes lt",
-		"1 becomes 2",
+		"history is left out", "24h becomes 12h", "by is left out", "where is left out", "gt becomes gte",
+		"gt becomes lt", "1 becomes 2",
 		"20 becomes 21", "currency is left out", "a test of past calls is left out", "of is left out",
 		"true becomes false", "gte becomes gt", "3 becomes 4", "lt becomes lte", "9 becomes 8",
 	} {
