@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
@@ -83,6 +84,24 @@ func TestGroundsSayWhatMadeARuleAsk(t *testing.T) {
 			"amount is 25,000, at least 10,000 and below 1e6",
 		},
 		{[]resolve.Matcher{m("currency", `equals "EUR"`, "true", "matched")}, `currency is "EUR"`},
+		{
+			[]resolve.Matcher{{
+				Key: "history", Test: "sum of n over ran in 24h gt 20000", Truth: "true",
+				History: &condition.Figures{Used: "18400", This: "2500", Bound: "gt 20000", Currency: "EUR"},
+			}},
+			"sum of n over ran in 24h: 18,400 EUR; this call 2500; it must not be above 20,000",
+		},
+		{
+			[]resolve.Matcher{{
+				Key: "history", Test: "no call over ran in 24h", Truth: "unknown",
+				History: &condition.Figures{Used: "0"},
+			}},
+			"no call over ran in 24h: 0; some values are not known",
+		},
+		{
+			[]resolve.Matcher{m("history", "call over ran in 24h", "unknown", "missing_history")},
+			"history (call over ran in 24h) can't be tested: missing history",
+		},
 		{
 			[]resolve.Matcher{m("currency", `in ["EUR", "USD and GBP"]`, "true", "matched")},
 			`currency is "EUR", one of ["EUR", "USD and GBP"]`,

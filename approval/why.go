@@ -94,6 +94,9 @@ func (s seen) words(x resolve.Reason) []string {
 
 // test describes the result of one test, for example "amount is 25,000, above 10,000".
 func (s seen) test(m resolve.Matcher) string {
+	if m.Key == "history" {
+		return pastWords(m)
+	}
 	wanted := testWords(m.Test)
 	shown, found := s.value(m.Key)
 	switch {
@@ -132,6 +135,34 @@ func (s seen) test(m resolve.Matcher) string {
 	}
 
 	return m.Key + " " + unknown + ", so nobody can tell whether it is " + wanted
+}
+
+// pastWords describes the result of a test of past calls: "sum of amount over ran in 24h: 18,400 EUR used,
+// 2,500 more with this call, above 20,000".
+func pastWords(m resolve.Matcher) string {
+	f := m.History
+	if f == nil {
+		return "history (" + m.Test + ") can't be tested: " + strings.ReplaceAll(m.Why, "_", " ")
+	}
+	number := func(text string) string { return testWords("equals " + text) }
+	what := m.Test
+	if f.Bound != "" {
+		what = strings.TrimSuffix(what, " "+f.Bound)
+	}
+	out := what + ": " + strings.TrimPrefix(number(f.Used), "equal to ")
+	if f.Currency != "" {
+		out += " " + f.Currency
+	}
+	if f.This != "" {
+		out += "; this call " + strings.TrimPrefix(number(f.This), "equal to ")
+	}
+	if f.Bound != "" {
+		out += "; it must not be " + testWords(f.Bound)
+	}
+	if m.Truth != "true" {
+		out += "; some values are not known"
+	}
+	return out
 }
 
 // longestSeen is the largest number of characters of a text that is repeated in a sentence.

@@ -229,7 +229,8 @@ type question struct {
 	effort  effort
 	// excluded are arguments that are not part of any question.
 	excluded []box
-	vague    bool // some condition could not be converted to boxes
+	vague    bool             // some condition could not be converted to boxes
+	pasts    map[int]*History // tests of the past calls, by their places
 	// elements is the question about the elements of lists. Its first place is the element.
 	elements *question
 }
@@ -271,6 +272,10 @@ func (q *question) group(g *Group, level Truth) []box {
 	for i := range g.Matchers {
 		if t := g.Matchers[i].Time; t != nil {
 			list = spread(list, []box{q.timeBox(t, level)})
+			continue
+		}
+		if h := g.Matchers[i].History; h != nil {
+			list = spread(list, []box{q.historyBox(h, level)})
 			continue
 		}
 		if g.Matchers[i].Takes {

@@ -26,6 +26,8 @@ type Calls struct {
 	// arguments are refused, and not among the calls. Keys of the parent's input may never
 	// differ only in case.
 	CaseSensitive bool
+	// NoPast means that there are no past calls. Otherwise their number and content are not known.
+	NoPast bool
 }
 
 // Comparison answers questions about the gates of several files. A gate asks if its condition
@@ -122,7 +124,7 @@ func (q *question) asked(calls Calls, set []Gate) []box {
 
 // readable returns the readable part of boxes. It must be called when all places are known.
 func (q *question) readable(calls Calls, list []box) []box {
-	q.excluded = append(q.unreadable(calls), q.impossibleTimes()...)
+	q.excluded = slices.Concat(q.unreadable(calls), q.impossibleTimes(), q.impossiblePasts(calls.NoPast))
 	var pieces []box
 	for _, b := range list {
 		pieces = q.carve(b, q.excluded, pieces)
@@ -137,7 +139,7 @@ func SplitDocument(doc value.Value) (args, parent value.Value, given bool) {
 	parent, given = doc.Get(parentInput)
 	args = value.Value{Kind: value.Object}
 	for _, m := range doc.Members {
-		if m.Key != parentInput && m.Key != timeInput {
+		if m.Key != parentInput && m.Key != timeInput && m.Key != pastInput {
 			args.Members = append(args.Members, m)
 		}
 	}

@@ -63,6 +63,23 @@ type Matcher struct {
 	Takes bool
 	// Time is a test of the moment of the call, in place of Tests. Key is then "time".
 	Time *TimeTest
+	// History is a test of the past calls, in place of Tests. Key is then "history".
+	History *History
+}
+
+// IsFact reports whether the matcher tests a fact of the call, its moment or its past calls, in place
+// of an argument.
+func (m *Matcher) IsFact() bool { return m.Time != nil || m.History != nil }
+
+// FactText describes the test of a fact. It returns an empty string for other matchers.
+func (m *Matcher) FactText() string {
+	switch {
+	case m.Time != nil:
+		return m.Time.String()
+	case m.History != nil:
+		return m.History.String()
+	}
+	return ""
 }
 
 // Test compares an argument with a scalar (Operand) or with a List, depending on its operator.

@@ -29,6 +29,8 @@ const (
 	WhyNoArguments     = "not_an_object"        // the arguments, or the parent's input, are not an object
 	WhyNoParentInput   = "missing_parent_input" // the call has no parent's input
 	WhyNoTime          = "missing_time"         // the moment of the call is not known
+	WhyNoHistory       = "missing_history"      // the past calls are not known
+	WhyHistory         = "unknown_history"      // a past call, or this one, lacks a value that the test compares
 )
 
 // Observation is one matcher of a group that asked.
@@ -40,6 +42,8 @@ type Observation struct {
 	Why   string     // one of the Why constants
 	Seen  string     // the kind of value found, such as "string of 14 characters", never the value
 	Range diag.Range // of the matcher, or of the group if it has none
+	// Figures are the numbers of a test of past calls, or nil.
+	Figures *Figures
 }
 
 // Explain evaluates the whole condition and lists, in the order of the file, every matcher of
@@ -108,9 +112,18 @@ func (g group) explain(at int, src *Group, v *View) (Truth, []Observation) {
 		if g[i].takes != "" {
 			continue
 		}
-		truth, why, seen := g[i].look(v)
 		m := &src.Matchers[g[i].src]
-		observations[g[i].src] = Observation{at, m.Key, g[i].shown, truth, why, seen, m.Range}
+		if g[i].past != nil {
+			r := g[i].past.look(v)
+			o := Observation{at, m.Key, g[i].shown, r.Truth, r.Why, "", m.Range, r.Figures}
+			if r.Figures != nil {
+				o.Seen = r.Figures.String()
+			}
+			observations[g[i].src] = o
+			continue
+		}
+		truth, why, seen := g[i].look(v)
+		observations[g[i].src] = Observation{at, m.Key, g[i].shown, truth, why, seen, m.Range, nil}
 	}
 	observations = slices.DeleteFunc(observations, func(o Observation) bool { return o.Why == "" })
 	if len(observations) == 0 {
@@ -195,8 +208,8 @@ func classOf(s *value.Slot) string {
 
 // describe formats a matcher's tests as in a file.
 func describe(m *Matcher) string {
-	if m.Time != nil {
-		return m.Time.String()
+	if m.IsFact() {
+		return m.FactText()
 	}
 	parts := make([]string, len(m.Tests))
 	for i := range m.Tests {

@@ -120,6 +120,9 @@ func (p *parser) group(n *yamldoc.Node) Group {
 	if at := n.Field("time"); at != nil && p.when {
 		g.Matchers = append(g.Matchers, p.timeTests(at)...)
 	}
+	if past := n.Field("history"); past != nil && p.when {
+		g.Matchers = append(g.Matchers, p.histories(past)...)
+	}
 
 	return g
 }

@@ -15,6 +15,7 @@ import (
 // reads it is Unknown.
 type View struct {
 	At     time.Time     // the moment of the call; the zero time if it is not known
+	Past   Past          // of the past calls; nil if they are not known
 	Args   value.Scratch // the arguments; for LoopExit and Route their document
 	Parent value.Scratch // the input of the agent that makes the call
 	// Declared are the arguments that the schema of the called tool declares, for Takes.
@@ -78,11 +79,16 @@ type matcher struct {
 	src    int    // index in Group.Matchers
 	takes  string // the argument of Matcher.Takes; otherwise empty
 	time   *TimeTest
+	past   *PastTest
 }
 
 func (c *Compiler) matcher(use Use, src *Matcher) matcher {
 	m := matcher{slot: -1, nested: -1, shown: describe(src), time: src.Time}
 	if src.Time != nil {
+		return m
+	}
+	if src.History != nil {
+		m.past = newPastTest(src.History, c.sem)
 		return m
 	}
 	if src.Takes {
@@ -152,6 +158,9 @@ func (c *Compiler) pattern(text string) (*pattern, error) {
 }
 
 func (m *matcher) cost() int {
+	if m.past != nil {
+		return longList + 1
+	}
 	n := 0
 	for i := range m.tests {
 		n = max(n, m.tests[i].cost())
@@ -208,6 +217,9 @@ func (m *matcher) readable(doc *value.Scratch) bool {
 func (m *matcher) truth(v *View) Truth {
 	if m.time != nil {
 		return m.time.truth(v.At)
+	}
+	if m.past != nil {
+		return m.past.look(v).Truth
 	}
 	doc := m.document(v)
 	if !m.readable(doc) {

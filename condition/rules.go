@@ -20,8 +20,11 @@ const (
 	ruleRegexPortable = "regex-unportable"
 )
 
-// ruleTime is the rule that ParseWhen reports. Package policy describes it.
-const ruleTime = "policy-time-window"
+// These are the rules that ParseWhen reports. Package policy describes them.
+const (
+	ruleTime    = "policy-time-window"
+	ruleHistory = "policy-history"
+)
 
 //go:embed rules/*.md
 var pages embed.FS

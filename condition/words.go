@@ -25,6 +25,9 @@ func (r *Region) String() string {
 			if place[0] == timeInput {
 				text = s.timeWords(place[1])
 			}
+			if h := r.q.pasts[s.place]; h != nil {
+				text = s.pastWords(h)
+			}
 			if len(b) > 1 && strings.Contains(text, " or ") {
 				text = "(" + text + ")"
 			}

@@ -251,7 +251,7 @@ func Bounds(t *catalog.Tool, use condition.Use, e *condition.Expr) []condition.B
 	seen := map[string]bool{}
 	for i := range e.Groups {
 		for _, m := range e.Groups[i].Matchers {
-			if seen[m.Key] || m.Time != nil {
+			if seen[m.Key] || m.IsFact() {
 				continue
 			}
 			seen[m.Key] = true

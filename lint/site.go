@@ -201,7 +201,7 @@ func (p *Pass) Matchers() iter.Seq2[Condition, *condition.Matcher] {
 		for _, c := range p.Conditions() {
 			for i := range c.Groups {
 				for j := range c.Groups[i].Matchers {
-					if c.Groups[i].Matchers[j].Time == nil && !yield(c, &c.Groups[i].Matchers[j]) {
+					if !c.Groups[i].Matchers[j].IsFact() && !yield(c, &c.Groups[i].Matchers[j]) {
 						return
 					}
 				}
@@ -215,7 +215,7 @@ func (p *Pass) Matchers() iter.Seq2[Condition, *condition.Matcher] {
 func Readable(use condition.Use, g *condition.Group) bool {
 	return !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool {
 		_, fault := condition.Places(use, m.Key)
-		return fault != "" && m.Time == nil || slices.ContainsFunc(m.Tests, func(t condition.Test) bool {
+		return fault != "" && !m.IsFact() || slices.ContainsFunc(m.Tests, func(t condition.Test) bool {
 			return t.Op == condition.Unreadable
 		})
 	})
@@ -253,7 +253,7 @@ func Element(key string) (list, index string, ok bool) {
 // Idle reports whether the matcher tests nothing: it has no test at
 // all, or only empty exclusions.
 func Idle(m *condition.Matcher) bool {
-	return m.Time == nil && !m.Takes && !slices.ContainsFunc(
+	return !m.IsFact() && !m.Takes && !slices.ContainsFunc(
 		m.Tests,
 		func(t condition.Test) bool { return !t.Negative() || len(t.Operands()) > 0 },
 	)

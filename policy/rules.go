@@ -25,6 +25,7 @@ const (
 	ruleWhen               = "policy-when"
 	ruleReason             = "policy-reason-pattern"
 	ruleTime               = "policy-time-window" // reported by package condition
+	ruleHistory            = "policy-history"     // reported by package condition
 	ruleNeverMeets         = "policy-servers-of-local-tools"
 	ruleIdleExcept         = "policy-idle-exception"
 	ruleUnknownHint        = "policy-unknown-annotation"
@@ -70,6 +71,7 @@ func Rules() []diag.RuleInfo {
 		ruleWhen,
 		ruleReason,
 		ruleTime,
+		ruleHistory,
 		ruleNeverMeets,
 		ruleIdleExcept,
 		ruleUnknownHint,

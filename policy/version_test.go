@@ -55,6 +55,47 @@ func TestFieldsOfVersion11(t *testing.T) {
 		{window(`zone: UTC, dates: ["2026-12-31..2026-12-24"]`), "policy-time-window"},
 		{window(`zone: UTC, dates: ["2026-1-2"]`), "policy-time-window"},
 		{window(`zone: UTC, not_dates: []`), "invalid-value"},
+		{past(`within: 24h, count: {gt: 5}`), ""},
+		{past(`of: {kinds: [tool], targets: ["pay*"], servers: [s], server_refs: ["*"]}, state: failed, within: 30m, ` +
+			`by: [agent, principal, session, target, args.a.b], where: {a: {gt: 1}}, sum: {of: a, gt: 1.5, lte: 7}, currency: c`), ""},
+		{past(`of: {}, since: week, zone: Europe/Berlin, exists: false`), ""},
+		{`deny: "no", when: {history: [{within: 8760h, distinct: {of: a, gte: 2}}, {since: hour, zone: UTC, exists: true}]}`, ""},
+		{`deny: "no", when: {history: []}`, "invalid-value"},
+		{`deny: "no", when: {history: {within: 1h, exists: true}}`, "wrong-type"},
+		{`approval: {condition: {history: []}}`, "missing-field unknown-field"},
+		{past(`count: {gt: 5}`), "policy-history"},
+		{past(`within: 1h, since: day, zone: UTC, count: {gt: 5}`), "policy-history"},
+		{past(`within: 0s, count: {gt: 5}`), "policy-history"},
+		{past(`within: -1h, count: {gt: 5}`), "policy-history"},
+		{past(`within: 876000h, count: {gt: 5}`), "policy-history"},
+		{past(`within: 5, count: {gt: 5}`), "wrong-type"},
+		{past(`within: 1h, zone: UTC, count: {gt: 5}`), "policy-history"},
+		{past(`since: day, count: {gt: 5}`), "policy-history"},
+		{past(`since: year, zone: UTC, count: {gt: 5}`), "invalid-value"},
+		{past(`since: day, zone: Local, count: {gt: 5}`), "policy-history"},
+		{past(`within: 1h`), "policy-history"},
+		{past(`within: 1h, count: {gt: 5}, exists: true`), "policy-history"},
+		{past(`within: 1h, count: {}`), "invalid-value"},
+		{past(`within: 1h, count: {of: a, gt: 1}`), "unknown-field"},
+		{past(`within: 1h, count: {gt: x}`), "wrong-type"},
+		{past(`within: 1h, sum: {gt: 1}`), "missing-field invalid-value"},
+		{past(`within: 1h, sum: {of: a}`), "invalid-value"},
+		{past(`within: 1h, sum: {of: "", gt: 1}`), "policy-history"},
+		{past(`within: 1h, sum: {of: parent.input.a, gt: 1}`), "policy-history"},
+		{past(`within: 1h, exists: 1`), "wrong-type"},
+		{past(`within: 1h, currency: c, count: {gt: 5}`), "policy-history"},
+		{past(`within: 1h, state: run, count: {gt: 5}`), "invalid-value"},
+		{past(`within: 1h, by: [], count: {gt: 5}`), "invalid-value"},
+		{past(`within: 1h, by: [user], count: {gt: 5}`), "policy-history"},
+		{past(`within: 1h, by: [args.], count: {gt: 5}`), "policy-history"},
+		{past(`within: 1h, by: [args.parent.a], count: {gt: 5}`), "policy-history"},
+		{past(`within: 1h, of: {agents: {ids: [a]}}, count: {gt: 5}`), "unknown-field"},
+		{past(`within: 1h, of: {kinds: [hammer]}, count: {gt: 5}`), "invalid-value"},
+		{past(`within: 1h, of: {targets: []}, count: {gt: 5}`), "invalid-value"},
+		{past(`within: 1h, where: {parent.input.a: 1}, count: {gt: 5}`), "policy-history"},
+		{past(`within: 1h, where: {a: {gtt: 1}}, count: {gt: 5}`), "unknown-field"},
+		{past(`within: 1h, where: {a: {pattern: "("}}, count: {gt: 5}`), "regex-invalid"},
+		{past(`within: 1h, when: 1, count: {gt: 5}`), "unknown-field"},
 		{`approval: true, require: {any_of: []}`, "invalid-value"},
 		{`approval: true, require: {any_of: [[]]}`, "invalid-value"},
 		{`approval: true, require: {any_of: [{group: a}]}`, "wrong-type"},
@@ -116,6 +157,9 @@ func TestFieldsOfVersion11(t *testing.T) {
 		t.Errorf("%s\nwant %s", strings.Join(got, " | "), want)
 	}
 }
+
+// past returns a rule with one test of past calls.
+func past(entry string) string { return `approval: true, when: {history: [{` + entry + `}]}` }
 
 func window(fields string) string { return `deny: "no", when: {time: {during: {` + fields + `}}}` }
 

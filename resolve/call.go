@@ -100,6 +100,12 @@ type Call struct {
 	// decided with the new moment.
 	At time.Time `json:"-"`
 
+	// History has the past calls, in any order and of any agent, for tests of the history. They are
+	// not known unless HistoryKnown is set. Like At, they are neither part of the binding nor of a
+	// record.
+	History      []PastCall `json:"-"`
+	HistoryKnown bool       `json:"-"`
+
 	// Workspace is the directory in which the call runs, for the facts of Derived. It is not part
 	// of the binding.
 	Workspace *Workspace `json:"workspace,omitempty"`
@@ -133,7 +139,7 @@ func (r *Raw) UnmarshalText(text []byte) error {
 func (c *Call) Recorded() Call {
 	out := *c
 	out.Values = nil
-	out.At = time.Time{}
+	out.At, out.History, out.HistoryKnown = time.Time{}, nil, false
 	out.Args = slices.Clone(c.Args)
 	if len(out.Args) == 0 {
 		out.Args = Raw("{}")
@@ -240,6 +246,8 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 		return checkArguments(raw, lim)
 	case "parent":
 		return c.setParent(raw, lim)
+	case "history":
+		return c.setHistory(raw, lim)
 	}
 
 	lim.MaxValues = mostEnveloped
@@ -253,7 +261,9 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 	case "workspace":
 		return c.setWorkspace(raw, lim)
 	case "at":
-		return c.setAt(raw, lim)
+		at, err := parseMoment(raw, lim)
+		c.At = at
+		return err
 	}
 
 	dst := c.text(field)
@@ -462,14 +472,13 @@ func (c *Call) setRemote(raw []byte, lim value.Limits) error {
 	return nil
 }
 
-// setAt reads a moment as RFC 3339 writes it, with capital letters and without leap seconds.
-func (c *Call) setAt(raw []byte, lim value.Limits) error {
+// parseMoment reads a moment as RFC 3339 writes it, with capital letters and without leap seconds.
+func parseMoment(raw []byte, lim value.Limits) (time.Time, error) {
 	v, err := value.Parse(raw, lim)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
-	c.At, err = ParseMoment(v.Text) // empty if it is no string
-	return err
+	return ParseMoment(v.Text) // empty if it is no string
 }
 
 var errMoment = errors.New(`expected a moment such as "2026-11-28T14:30:00Z"`)
@@ -510,6 +519,7 @@ func unknownField(field string) error {
 		"tool_definition",
 		"workspace",
 		"at",
+		"history",
 	}
 	if near := diag.Nearest(field, known); near != "" {
 		return fmt.Errorf("unknown field, did you mean %q", near)
@@ -553,6 +563,7 @@ func (c *Call) check(seen map[string]bool) error {
 		"tool_definition": true,
 		"workspace":       true,
 		"at":              true,
+		"history":         true,
 	}
 	for _, f := range append(may, must...) {
 		fits[f] = true

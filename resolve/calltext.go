@@ -47,6 +47,9 @@ func (c *Call) JSON() ([]byte, error) {
 	if !c.At.IsZero() {
 		o.text("at", c.At.UTC().Format(time.RFC3339Nano))
 	}
+	if c.HistoryKnown {
+		o.history(c.History)
+	}
 	return o.end()
 }
 

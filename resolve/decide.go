@@ -32,10 +32,11 @@ func (p *Plan) Decide(c *Call) Decision {
 	return p.explain(c, t)
 }
 
-// DecideAt decides a call at a moment, whatever moment the call itself names.
+// DecideAt decides a call at a moment, whatever moment and past calls the call itself names: those of a
+// caller can't be believed, so tests of past calls are unknown.
 func (p *Plan) DecideAt(c *Call, at time.Time) Decision {
 	one := *c
-	one.At = at
+	one.At, one.History, one.HistoryKnown = at, nil, false
 
 	return p.Decide(&one)
 }
@@ -67,10 +68,16 @@ func (p *Plan) Unreadable(err error) Decision {
 // explain does that.
 func (p *Plan) silent(c *Call, t *target) bool {
 	v := p.views.Get().(*condition.View)
-	v.At, v.Declared = c.At, c.Declared
+	v.At, v.Declared, v.Past = c.At, c.Declared, p.history(c, t)
 	ok := p.readArgs(c, t, &v.Args) == nil && p.readParent(c, t, &v.Parent) == nil && t.silent(c, v)
-	p.views.Put(v)
+	p.release(v)
 	return ok
+}
+
+// release keeps a view for another call.
+func (p *Plan) release(v *condition.View) {
+	v.Past = nil
+	p.views.Put(v)
 }
 
 func (t *target) silent(c *Call, v *condition.View) bool {
@@ -137,8 +144,8 @@ func (p *Plan) parentLimits() value.Limits {
 // explain collects every reason, and the message and requirements of an ask.
 func (p *Plan) explain(c *Call, t *target) Decision {
 	v := p.views.Get().(*condition.View)
-	v.At, v.Declared = c.At, c.Declared
-	defer p.views.Put(v)
+	v.At, v.Declared, v.Past = c.At, c.Declared, p.history(c, t)
+	defer p.release(v)
 	e := explanation{plan: p, call: c, target: t, view: v}
 	e.reasons = append(e.reasons, p.stop...)
 	e.parse()
@@ -313,6 +320,8 @@ func matchers(seen []condition.Observation) []Matcher {
 			Seen:   o.Seen,
 			Line:   o.Range.Start.Line,
 			Column: o.Range.Start.Column,
+
+			History: o.Figures,
 		}
 	}
 

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/assent-dev/assent/condition"
@@ -115,6 +116,7 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 		frame.match = &r.Match
 		frame.trusted = b.trusted()
 	}
+	r = b.inContext(r)
 	if r.Denies {
 		b.denial(r, frame)
 	}
@@ -124,6 +126,45 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 	frame.require = b.plan.requirement(&r.Require)
 	frame.shows(r.Approval)
 	b.add(frame, r.Condition(), r.Match.Takes...)
+}
+
+// inContext returns a rule whose tests of past calls name what they read of the target and of the
+// agent's file, so that plans of different files are not taken for equal.
+func (b *builder) inContext(r *policy.Rule) *policy.Rule {
+	past := func(m condition.Matcher) bool { return m.History != nil }
+	if r.When == nil || !slices.ContainsFunc(r.When.Groups, func(g condition.Group) bool {
+		return slices.ContainsFunc(g.Matchers, past)
+	}) {
+		return r
+	}
+	context := fmt.Sprintf(" of agent %q", b.plan.agent.Metadata.ID)
+	for i := range b.plan.agent.ActionSpace.MCPServers {
+		s := &b.plan.agent.ActionSpace.MCPServers[i]
+		context += fmt.Sprintf(" %q %q", s.Alias, s.ServerRef)
+	}
+	out := *r
+	when := *r.When
+	when.Groups = slices.Clone(when.Groups)
+	for i := range when.Groups {
+		matchers := slices.Clone(when.Groups[i].Matchers)
+		for j := range matchers {
+			if past(matchers[j]) {
+				h := *matchers[j].History
+				if slices.Contains(h.By, "agent") || h.Of != nil && len(h.Of.ServerRefs) > 0 {
+					h.Context = context
+				}
+				h.Self = condition.True
+				selects := func(at place) bool { return matchOf(h.Of).Target(b.called(at)) }
+				if h.Of != nil && !slices.ContainsFunc(b.gates, selects) {
+					h.Self = condition.False
+				}
+				matchers[j].History = &h
+			}
+		}
+		when.Groups[i].Matchers = matchers
+	}
+	out.When = &when
+	return &out
 }
 
 // denial adds a rule that denies. If the author wants people to be asked about calls for which the

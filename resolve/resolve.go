@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -116,6 +117,8 @@ type Matcher struct {
 	Seen   string `json:"seen"`  // the class of the value: "number", "string of 14 characters", "missing"
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
+	// History has the numbers that a test of past calls compared.
+	History *condition.Figures `json:"history,omitempty"`
 }
 
 // Decision is the answer for one call.

@@ -32,6 +32,7 @@ type target struct {
 	// standing says what standing approvals may leave open. It is nil if the owner declares nothing.
 	standing *Standing
 	rules    []rule // gate by gate
+	pasts    bool   // a rule tests the past calls
 }
 
 // rule is one approval requirement or denial, compiled for one gate.
@@ -137,6 +138,7 @@ func (p *Plan) build(gates ...place) *target {
 		derived:  p.derived[gates[0]],
 		standing: p.standings[gates[0]],
 	}
+	t.pasts = slices.ContainsFunc(b.rules, func(r rule) bool { return r.when != nil && len(r.when.PastTests()) > 0 })
 	t.args, t.parent = b.compiler.Shapes()
 	return t
 }

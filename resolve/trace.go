@@ -27,7 +27,8 @@ func (p *Plan) Trace(c *Call) []Trace {
 	if t == nil {
 		return nil
 	}
-	e := explanation{plan: p, call: c, target: t, view: &condition.View{At: c.At, Declared: c.Declared}}
+	view := &condition.View{At: c.At, Declared: c.Declared, Past: p.history(c, t)}
+	e := explanation{plan: p, call: c, target: t, view: view}
 	e.parse()
 	var out []Trace
 	for i := range t.rules {

@@ -49,8 +49,8 @@ func (p *Plan) Weigh(c *Call, spoke []int) (Outcome, []int) {
 		return Deny, spoke
 	}
 	v := p.views.Get().(*condition.View)
-	v.At = c.At
-	defer p.views.Put(v)
+	v.At, v.Past = c.At, p.history(c, t)
+	defer p.release(v)
 	noArgs := p.readArgs(c, t, &v.Args) != nil
 	noInput := p.readParent(c, t, &v.Parent) != nil
 	outcome := Allow

@@ -23,21 +23,22 @@ import (
 
 // askFlags are the flags of `agf-validate ask`.
 type askFlags struct {
-	agent    string
-	agents   string
-	side     sideFlags
-	tools    []string
-	tool     string
-	server   string
-	remote   string
-	skill    string
-	delegate string
-	where    string
-	outcome  string
-	atLeast  []string
-	within   string
-	at       string
-	format   string
+	agent     string
+	agents    string
+	side      sideFlags
+	tools     []string
+	tool      string
+	server    string
+	remote    string
+	skill     string
+	delegate  string
+	where     string
+	outcome   string
+	atLeast   []string
+	within    string
+	at        string
+	format    string
+	noHistory bool
 }
 
 func (v compiling) askCommand() *cobra.Command {
@@ -76,6 +77,7 @@ func (v compiling) askCommand() *cobra.Command {
 	flags.StringVar(&f.within, "within-at-most", "",
 		"`TIME`, such as 1h: every call is denied, or its request ends within that time")
 	flags.StringVar(&f.at, "at", "", "`MOMENT` of the calls, such as 2026-11-28T14:30:00Z; without it any, and none")
+	flags.BoolVar(&f.noHistory, "no-history", false, "calls without past calls only; otherwise with any past calls")
 	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the answer: text or json")
 	term.Offer(cmd, "outcome", "allow", "ask", "deny")
 	term.Offer(cmd, "format", "text", "json")
@@ -113,7 +115,7 @@ func (f askFlags) call() (resolve.Call, error) {
 // query returns the question that the flags ask.
 func (f askFlags) query() (posture.Query, error) {
 	call, err := f.call()
-	q := posture.Query{Call: call}
+	q := posture.Query{Call: call, NoHistory: f.noHistory}
 	if err != nil {
 		return q, err
 	}

@@ -143,6 +143,10 @@ func (s *search) condition(g *resolve.Gate) {
 				one.held = min(one.held, m.Time.Truth(s.call.At))
 				continue
 			}
+			if m.History != nil { // it is not known here, so the tried calls are decided with it
+				one.held = min(one.held, condition.Unknown)
+				continue
+			}
 			places, _ := condition.Places(s.use, m.Key)
 			if len(places) == 0 || s.use != condition.Delegation && g.Use == condition.Delegation {
 				held = append(held, m)

@@ -278,10 +278,10 @@ func group(g *condition.Group) string {
 	var tests []string
 	for i := range g.Matchers {
 		m := &g.Matchers[i]
-		if m.Takes || m.Time != nil {
+		if m.Takes || m.IsFact() {
 			words := m.Key + " is given"
-			if m.Time != nil {
-				words = m.Time.String()
+			if m.IsFact() {
+				words = m.FactText()
 			}
 			tests = append(tests, words)
 			continue

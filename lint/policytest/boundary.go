@@ -2,6 +2,7 @@ package policytest
 
 import (
 	"cmp"
+	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
@@ -222,6 +223,16 @@ func (g *maker) vary(doc value.Value, groups []condition.Group) {
 				}
 				continue
 			}
+			if m.History != nil {
+				for _, v := range []value.Value{{Kind: value.Bool, Bool: true}, {Kind: value.Bool}, {}} {
+					next := without(clone(doc), "parent.history")
+					if v.Kind != value.Absent {
+						set(&next, condition.HistoryPlace(m.History, g.built.Semantics), v)
+					}
+					g.add(next, "history "+shown(v))
+				}
+				continue
+			}
 			places, values := g.places(m), g.values(m)
 			if len(places) == 0 {
 				continue
@@ -295,7 +306,8 @@ func (g *maker) add(doc value.Value, name string) {
 		return
 	}
 	c.At = at
-	doc = without(doc, "parent.time")
+	pasts, past := condition.Pasts(doc)
+	doc = without(without(doc, "parent.time"), "parent.history")
 	args, parent := doc, value.Value{Kind: value.Object}
 	if g.use == condition.Delegation {
 		args = value.Value{}
@@ -316,10 +328,15 @@ func (g *maker) add(doc value.Value, name string) {
 		c.ParentInput = parent.AppendJSON(nil)
 	}
 
+	if past && !resolve.FindHistory(&c, pasts, g.built.Plan.Target(&c)) {
+		g.open = cmp.Or(g.open, openHard)
+		return
+	}
 	if g.built.unoffered(g.built.Plan, &c, nil, false) != "" {
 		return
 	}
-	key := string(c.Args) + "\x00" + string(c.ParentInput) + "\x00" + c.At.String()
+	key := string(c.Args) + "\x00" + string(c.ParentInput) + "\x00" + c.At.String() +
+		fmt.Sprint(c.HistoryKnown, c.History)
 	switch {
 	case g.seen[key]:
 	case len(g.out) == mostCalls:

@@ -152,6 +152,9 @@ func (c *changes) condition(n *yamldoc.Node) {
 			c.drop(at, "time")
 			c.anything("time", at)
 		}
+		if past := g.Get("history"); past != nil {
+			c.history(past)
+		}
 		match := g.Get("args_match")
 		if match == nil {
 			continue
@@ -160,6 +163,50 @@ func (c *changes) condition(n *yamldoc.Node) {
 			c.drop(f.Value, "the matcher of "+f.Key.Text)
 			c.matcher(f.Value)
 		}
+	}
+}
+
+// history changes the tests of past calls: which ones count, since when, and with what they are compared.
+func (c *changes) history(n *yamldoc.Node) {
+	c.drop(n, "history")
+	for _, entry := range n.Items {
+		if len(n.Items) > 1 {
+			c.drop(entry, "a test of past calls")
+		}
+		for _, f := range entry.Fields {
+			switch f.Key.Text {
+			case "of", "by", "currency":
+				c.drop(f.Value, f.Key.Text)
+			case "where":
+				c.drop(f.Value, f.Key.Text)
+				for _, m := range f.Value.Fields {
+					c.matcher(m.Value)
+				}
+			case "within":
+				if d, err := condition.DurationOf(f.Value.Text); err == nil && d > time.Second {
+					c.becomes(f.Value, condition.FormatDuration(max(d/2, time.Second)))
+				}
+			case string(condition.Existing):
+				c.operand(f.Value)
+			case string(condition.Count), string(condition.Sum), string(condition.Distinct):
+				c.measure(f.Value)
+			}
+		}
+	}
+}
+
+// measure changes the comparisons of a test of past calls.
+func (c *changes) measure(n *yamldoc.Node) {
+	for _, f := range n.Fields {
+		if f.Key.Text == "of" {
+			continue
+		}
+		for _, op := range condition.Op(f.Key.Text).Slips() {
+			if op.IsOrder() && n.Get(string(op)) == nil {
+				c.becomes(f.Key, string(op))
+			}
+		}
+		c.operand(f.Value)
 	}
 }
 

@@ -153,8 +153,8 @@ func describe(m *condition.Matcher) string {
 	switch {
 	case m.Takes:
 		return m.Key + " is given"
-	case m.Time != nil:
-		return m.Time.String()
+	case m.IsFact():
+		return m.FactText()
 	}
 	tests := make([]string, len(m.Tests))
 	for i := range m.Tests {

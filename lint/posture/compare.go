@@ -386,7 +386,7 @@ func (p pair) outcome(cell condition.Cell, from, to resolve.Outcome) Change {
 	if to > from { // the smaller outcome is the stricter one
 		change.Effect = Loosens
 	}
-	p.witness(&change, cell.Witness, func(old, new resolve.Decision) bool {
+	p.witness(&change, cell, func(old, new resolve.Decision) bool {
 		return old.Outcome == from && new.Outcome == to
 	})
 
@@ -448,8 +448,27 @@ func (p pair) undecided(aspect, why string) {
 	p.changes = append(p.changes, c)
 }
 
-// witness sets the witness of a change, if both plans decide that call as the change claims.
-func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.Decision) bool) {
+// witness sets the witness of a change, if both plans decide that call as the change claims. If it
+// depends on past calls that are not found, other calls of the cell are tried.
+func (p pair) witness(c *Change, cell condition.Cell, holds func(old, new resolve.Decision) bool) {
+	was := *c
+	p.tryWitness(c, cell.Witness, holds)
+	if c.Witness != nil {
+		return
+	}
+	for _, doc := range cell.Region.Histories(maxHistories) {
+		other := was
+		if p.tryWitness(&other, doc, holds); other.Witness != nil {
+			*c = other
+			return
+		}
+	}
+}
+
+// maxHistories limits the calls of a cell that are tried with different past calls.
+const maxHistories = 16
+
+func (p pair) tryWitness(c *Change, doc value.Value, holds func(old, new resolve.Decision) bool) {
 	call := p.call
 	args, parent, given := condition.SplitDocument(doc)
 	at, _, found := condition.Moment(doc)
@@ -463,6 +482,16 @@ func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.De
 	call.Args = args.AppendJSON(nil)
 	if p.odd {
 		call.Args = resolve.Raw("[]")
+	}
+	if p.world.NoPast {
+		resolve.EmptyHistory(&call, p.old.target)
+		args, _ = value.Parse(call.Args, value.Limits{MaxBytes: 1 << 30})
+	} else if pasts, given := condition.Pasts(doc); given {
+		if !resolve.FindHistory(&call, pasts, p.old.target, p.new.target) {
+			c.Effect, c.Why = Undecided, "no past calls were found for which the tests of history are like that"
+			return
+		}
+		args, _ = value.Parse(call.Args, value.Limits{MaxBytes: 1 << 30})
 	}
 	switch {
 	case given:

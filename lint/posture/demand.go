@@ -135,7 +135,7 @@ func (p pair) demanded(found []Change, cell condition.Cell, by together) []Chang
 			change.Effect, change.Why = Undecided, condition.WhyTooHard
 		} else {
 			change.region = cell.Region
-			p.witness(&change, cell.Witness, func(was, is resolve.Decision) bool {
+			p.witness(&change, cell, func(was, is resolve.Decision) bool {
 				return was.Outcome == resolve.Ask && is.Outcome == resolve.Ask &&
 					sameRequire(was.Require, old.Require) && sameRequire(is.Require, new.Require)
 			})

@@ -76,8 +76,8 @@ func testsText(m *condition.Matcher) string {
 	switch {
 	case m.Takes:
 		return "is given"
-	case m.Time != nil:
-		return m.Time.String()
+	case m.IsFact():
+		return m.FactText()
 	}
 	var tests []string
 	for i := range m.Tests {

@@ -62,7 +62,10 @@ func certainWithoutArguments(g *resolve.Gate) bool {
 }
 
 func readsArguments(use condition.Use, m *condition.Matcher) bool {
-	return m.Time == nil && (m.Takes || !parentTest(use, m.Key))
+	if m.History != nil {
+		return m.History.ReadsArguments()
+	}
+	return !m.IsFact() && (m.Takes || !parentTest(use, m.Key))
 }
 
 // withoutArguments returns the condition of a gate for calls whose arguments can't be read: only

@@ -26,6 +26,9 @@ type Query struct {
 	Outcome resolve.Outcome
 	// Goal is what approvals must require: the query looks for a call that breaks it.
 	Goal *Goal
+	// NoHistory means that the calls have no past calls, and that this is known. Otherwise calls with
+	// any past calls are meant.
+	NoHistory bool
 }
 
 // Answer is the answer to a query. If it is Yes, Witness is such a call in
@@ -189,7 +192,7 @@ func keysOf(e *condition.Expr) []string {
 	var out []string
 	for i := 0; e != nil && i < len(e.Groups); i++ {
 		for _, m := range e.Groups[i].Matchers {
-			if m.Time == nil {
+			if !m.IsFact() {
 				out = append(out, m.Key)
 			}
 		}
@@ -199,7 +202,9 @@ func keysOf(e *condition.Expr) []string {
 
 // among checks calls of one set of annotations, with a parent's input and without.
 func (q Query) among(p pair) Answer {
-	p.world = condition.Calls{NoParent: true, CaseSensitive: p.old.target.CaseSensitive}
+	p.world = condition.Calls{
+		NoParent: true, CaseSensitive: p.old.target.CaseSensitive, NoPast: q.NoHistory,
+	}
 	first := q.in(p)
 	if first.Found == condition.Yes || !p.readsParent() && !mentionsParent(q.Where) {
 		return first
@@ -251,7 +256,7 @@ func (q Query) within(p pair) []condition.Gate {
 func (q Query) shown(p pair, cell condition.Cell) Answer {
 	var c Change
 	out := Answer{Found: condition.Yes}
-	p.witness(&c, cell.Witness, func(decided, _ resolve.Decision) bool {
+	p.witness(&c, cell, func(decided, _ resolve.Decision) bool {
 		if q.Goal == nil {
 			return decided.Outcome == q.Outcome
 		}

@@ -107,9 +107,7 @@ func exprKey(e *condition.Expr) string {
 			if m.Takes {
 				b = append(b, "takes"...)
 			}
-			if m.Time != nil {
-				b = append(b, m.Time.String()...)
-			}
+			b = append(b, m.FactText()...)
 			for j := range m.Tests {
 				b = append(append(b, m.Tests[j].Op...), '(')
 				for _, o := range m.Tests[j].Operands() {

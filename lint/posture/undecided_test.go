@@ -57,7 +57,7 @@ func TestAWitnessIsRun(t *testing.T) {
 	call := resolve.Call{Kind: resolve.Tool, Tool: "t"}
 	p := pair{comparer: &comparer{old: s, new: s}, call: call, world: condition.Calls{NoParent: true}}
 	change := Change{Effect: Loosens}
-	p.witness(&change, value.Value{Kind: value.Object}, func(old, new resolve.Decision) bool {
+	p.tryWitness(&change, value.Value{Kind: value.Object}, func(old, new resolve.Decision) bool {
 		return old.Outcome == resolve.Ask && new.Outcome == resolve.Allow
 	})
 	want := "the call that should show it was decided otherwise: ask before, ask now"

@@ -122,7 +122,7 @@ func matchersOf(p *lint.Pass, g *lint.Gate) func(func(*condition.Matcher) bool) 
 		for i := range g.Approval.Condition.Groups {
 			for j := range g.Approval.Condition.Groups[i].Matchers {
 				m := &g.Approval.Condition.Groups[i].Matchers[j]
-				if m.Time == nil && !p.Fact(m.Key) && !yield(m) {
+				if !m.IsFact() && !p.Fact(m.Key) && !yield(m) {
 					return
 				}
 			}

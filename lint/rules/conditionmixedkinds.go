@@ -82,7 +82,7 @@ func judgeConditionMixedKinds(p *lint.Pass, r *policy.Rule) {
 func unread(use condition.Use, e *condition.Expr) *condition.Matcher {
 	for _, g := range e.Groups {
 		for i := range g.Matchers {
-			if _, fault := condition.Places(use, g.Matchers[i].Key); fault != "" && g.Matchers[i].Time == nil {
+			if _, fault := condition.Places(use, g.Matchers[i].Key); fault != "" && !g.Matchers[i].IsFact() {
 				return &g.Matchers[i]
 			}
 		}

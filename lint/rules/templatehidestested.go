@@ -54,7 +54,7 @@ func matchers(s *lint.Site) []condition.Matcher {
 	for _, g := range s.Approval.Condition.Groups {
 		for _, m := range g.Matchers {
 			known := func(other condition.Matcher) bool { return other.Key == m.Key }
-			if _, fault := condition.Places(s.Use, m.Key); fault == "" && m.Time == nil && !lint.Idle(&m) &&
+			if _, fault := condition.Places(s.Use, m.Key); fault == "" && !m.IsFact() && !lint.Idle(&m) &&
 				showable(s, m.Key) &&
 				!slices.ContainsFunc(all, known) {
 				all = append(all, m)

@@ -169,7 +169,7 @@ func (c *Candidate) compare(w waiting) {
 		c.locked(func() { at.missed++ })
 	default:
 		call := *w.call
-		call.At = w.at
+		call.At, call.History, call.HistoryKnown = w.at, nil, false // like DecideAt
 		seen := at.matrix.Weigh(&call, c.cfg.Now().UTC())
 		c.count(w, int(seen.New()))
 		c.locked(func() { at.add(w, seen) })

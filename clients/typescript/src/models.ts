@@ -1519,6 +1519,25 @@ export interface components {
                 seen: string;
                 line?: number;
                 column?: number;
+                /** @description The numbers that a test of past calls compared. */
+                history?: {
+                    /** @enum {string} */
+                    measure: "count" | "sum" | "distinct" | "exists";
+                    /** @description the argument of sum and distinct */
+                    of?: string;
+                    /** @description by past calls, a decimal number */
+                    used: string;
+                    /** @description what this call adds; absent if it does not count */
+                    this?: string;
+                    /** @description such as `gt 20000`; absent for exists */
+                    bound?: string;
+                    /** @description the code, if only one currency counts */
+                    currency?: string;
+                    /** @description such as `24h` or `day Europe/Berlin` */
+                    window: string;
+                    /** @description past calls of which it is not known whether they count */
+                    doubtful?: number;
+                };
             }[];
         };
         /** @description What policies demand of the approval, in the words of the policy file (docs/contracts/policy.md). */

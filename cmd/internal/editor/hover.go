@@ -120,6 +120,8 @@ func group(g *condition.Group) string {
 // matcher describes the tests of one argument.
 func matcher(m *condition.Matcher) (all []string) {
 	switch {
+	case m.History != nil:
+		return []string{"the past calls are such that " + m.FactText()}
 	case m.Time != nil:
 		return []string{"the call is " + m.Time.String()}
 	case len(m.Tests) == 0:

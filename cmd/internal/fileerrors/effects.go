@@ -54,6 +54,7 @@ func AtRunTimes() map[string]AtRunTime {
 		"policy-when":                {Refuses, shape},
 		"policy-reason-pattern":      {Refuses, shape},
 		"policy-time-window":         {Refuses, shape},
+		"policy-history":             {Refuses, shape},
 		"unknown-operator":           {Refuses, "an operator that is ignored would loosen its condition"},
 		"unsupported-schema-version": {Refuses, "another major version may mean something else by every field"},
 		"wrong-type":                 {Refuses, shape},

@@ -74,6 +74,20 @@ class UnfillableItem(BaseModel):
     have: Annotated[int, Field(description="people who could fill the stage beside all others")]
 
 
+class History(BaseModel):
+    model_config = ConfigDict(
+        extra="allow",
+    )
+    measure: str
+    of: Annotated[str | None, Field(description="the argument of sum and distinct")] = None
+    used: Annotated[str, Field(description="by past calls, a decimal number")]
+    this: Annotated[str | None, Field(description="what this call adds; absent if it does not count")] = None
+    bound: Annotated[str | None, Field(description="such as `gt 20000`; absent for exists")] = None
+    currency: Annotated[str | None, Field(description="the code, if only one currency counts")] = None
+    window: Annotated[str, Field(description="such as `24h` or `day Europe/Berlin`")]
+    doubtful: Annotated[int | None, Field(description="past calls of which it is not known whether they count")] = None
+
+
 class Matcher(BaseModel):
     model_config = ConfigDict(
         extra="allow",
@@ -86,6 +100,7 @@ class Matcher(BaseModel):
     seen: str
     line: int | None = None
     column: int | None = None
+    history: Annotated[History | None, Field(description="The numbers that a test of past calls compared.")] = None
 
 
 class Reason(BaseModel):
