@@ -1,0 +1,210 @@
+package sqlstore
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/resolve"
+)
+
+const pastColumns = "id, state, at, ends, until, agent, principal, session, kind, container, name, server_ref, args"
+
+// pastRow is a past call with its code.
+type pastRow struct {
+	approval.Past
+	values []any // of pastColumns
+	code   []byte
+}
+
+// pastValues returns the values of pastColumns.
+func pastValues(p *approval.Past) []any {
+	container, name := p.Container()
+	return []any{
+		p.ID, string(p.State), micros(p.At), optional(p.Ends), micros(p.Until), p.Call.AgentID, p.Call.Principal,
+		p.Call.Session, string(p.Call.Kind), container, name, p.Call.ServerRef, blob(p.Call.Args),
+	}
+}
+
+func scanPast(r Rows) (p pastRow, err error) {
+	var state, kind, container, name string
+	var at, until int64
+	var ends *int64
+	var args []byte
+	c := &p.Call
+	err = r.Scan(&p.ID, &state, &at, &ends, &until, &c.AgentID, &c.Principal, &c.Session, &kind, &container, &name,
+		&c.ServerRef, &args, &p.code)
+	p.State, p.At, p.Ends, p.Until = condition.PastState(state), moment(at), optionalMoment(ends), moment(until)
+	c.Kind = resolve.Kind(kind)
+	if len(args) > 0 {
+		c.Args = args
+	}
+	switch c.Kind {
+	case resolve.MCPTool:
+		c.Server, c.Tool = container, name
+	case resolve.Skill:
+		c.Agent, c.Skill = container, name
+	case resolve.Delegation:
+		c.Agent = name
+	default:
+		c.Tool = name
+	}
+	p.values = pastValues(&p.Past)
+
+	return p, err
+}
+
+func (s *Store) genuinePast(tenant string, p pastRow) (approval.Past, error) {
+	what := "past call " + p.ID
+	return p.Past, s.genuine(p.code, tenant, what, "pasts", append([]any{tenant}, p.values...)...)
+}
+
+// pastQuery returns the statement that reads the rows that a query selects, and the mark of a restore.
+func pastQuery(tenant string, q approval.PastQuery) (sql string, args []any) {
+	args = []any{tenant}
+	arg := func(v any) string {
+		args = append(args, v)
+		return "$" + strconv.Itoa(len(args))
+	}
+	where := []string{
+		"tenant = $1", "state = " + arg(string(q.State)), "at >= " + arg(micros(q.From)),
+		"(ends IS NULL OR ends > " + arg(micros(q.Now)) + ")",
+	}
+	equal := func(column, text string) { where = append(where, column+" = "+arg(plain(text))) }
+	either := func(values []string, test func(string) string) {
+		if len(values) > 0 {
+			tests := make([]string, len(values))
+			for i, v := range values {
+				tests[i] = test(v)
+			}
+			where = append(where, "("+strings.Join(tests, " OR ")+")")
+		}
+	}
+	for _, key := range [][2]string{{"agent", q.Agent}, {"principal", q.Principal}, {"session", q.Session}} {
+		if key[1] != "" {
+			equal(key[0], key[1])
+		}
+	}
+	if q.Not != "" {
+		where = append(where, "id <> "+arg(plain(q.Not)))
+	}
+	if q.Target != nil {
+		container, name := (&approval.Past{Call: *q.Target}).Container()
+		equal("kind", string(q.Target.Kind))
+		equal("container", container)
+		equal("name", name)
+	}
+	var kinds []string
+	for _, k := range q.Kinds {
+		kinds = append(kinds, string(k))
+	}
+	either(kinds, func(kind string) string { return "kind = " + arg(kind) })
+	contained := len(kinds) == 0 || slices.ContainsFunc(q.Kinds, func(k resolve.Kind) bool {
+		return k != resolve.Tool && k != resolve.MCPTool
+	})
+	either(q.Names, func(glob string) string {
+		one := " = " + arg(likeGlob(plain(glob)))
+		if strings.Contains(glob, "*") {
+			one = strings.Replace(one, "=", "LIKE", 1) + ` ESCAPE '\'`
+		}
+		if !contained {
+			return "name" + one
+		}
+		return "name" + one + " OR container" + one
+	})
+
+	limit := arg(int64(q.Limit))
+	return "SELECT * FROM (SELECT " + pastColumns + ", code FROM pasts WHERE " + strings.Join(where, " AND ") +
+		" LIMIT " + limit + ") AS chosen UNION ALL SELECT " + pastColumns +
+		", code FROM pasts WHERE tenant = $1 AND id = '' AND state = '" + string(approval.PastRestored) + "'", args
+}
+
+// likeGlob returns the pattern of LIKE that matches what a glob matches. In SQLite it also ignores the
+// case of letters. It returns a name without stars unchanged.
+func likeGlob(glob string) string {
+	if !strings.Contains(glob, "*") {
+		return glob
+	}
+	return strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`, "*", "%").Replace(glob)
+}
+
+// Pasts lists past calls outside of any transaction.
+func (s *Store) Pasts(ctx context.Context, tenant string, q approval.PastQuery) ([]approval.Past, error) {
+	sql, args := pastQuery(tenant, q)
+	found, err := list(ctx, s, "read past calls", scanPast, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return each(found, func(p pastRow) (approval.Past, error) { return s.genuinePast(tenant, p) })
+}
+
+// Pasts takes the tenant's lock of past calls first. The lock has a statement of its own: a statement
+// that both locks and reads would not see what the last holder of the lock has written.
+func (t *tx) Pasts(q approval.PastQuery) ([]approval.Past, error) {
+	if err := t.lockPasts(); err != nil {
+		return nil, err
+	}
+	sql, args := pastQuery(t.tenant, q)
+	return t.pasts(sql, args...)
+}
+
+// PastOf reads the rows of one id.
+func (t *tx) PastOf(id string) ([]approval.Past, error) {
+	return t.pasts("SELECT "+pastColumns+", code FROM pasts WHERE tenant = $1 AND id = $2", t.tenant, plain(id))
+}
+
+func (t *tx) pasts(sql string, args ...any) ([]approval.Past, error) {
+	found, err := collect(t.b.ctx, t.b.tx, scanPast, sql, args...)
+	if err != nil {
+		return nil, t.fail("read past calls", err)
+	}
+	return each(found, func(p pastRow) (approval.Past, error) { return t.b.s.genuinePast(t.tenant, p) })
+}
+
+// lockPasts takes the lock once for all updates of a batch.
+func (t *tx) lockPasts() error {
+	d, b := t.b.s.d, t.b
+	if d.WaitFor == "" || b.pasts[t.tenant] {
+		return nil
+	}
+	name := "past calls of " + t.tenant
+	if t.waits() {
+		b.tx.Queue(do(d.WaitFor, name))
+	} else {
+		got, _, err := first(b.ctx, b.tx, scanInt, "SELECT CASE WHEN "+d.TryLock+" THEN 1 ELSE 0 END", name)
+		if err != nil {
+			return t.fail("lock past calls", err)
+		}
+		if got == 0 {
+			t.lockConflict = true
+			return errBusy
+		}
+	}
+	b.held = true
+	if b.pasts == nil {
+		b.pasts = map[string]bool{}
+	}
+	b.pasts[t.tenant] = true
+	return nil
+}
+
+// SavePast inserts or replaces a row.
+func (t *tx) SavePast(p approval.Past) {
+	values := append([]any{t.tenant}, pastValues(&p)...)
+	t.writes = append(t.writes, do(
+		"INSERT INTO pasts (tenant, "+pastColumns+", code) VALUES ("+marks(1, len(values)+1)+`)
+ON CONFLICT (tenant, id, state) DO UPDATE SET at = excluded.at, ends = excluded.ends, until = excluded.until,
+agent = excluded.agent, principal = excluded.principal, session = excluded.session, kind = excluded.kind,
+container = excluded.container, name = excluded.name, server_ref = excluded.server_ref, args = excluded.args,
+code = excluded.code`,
+		t.b.s.auth.coded("pasts", values...)...))
+}
+
+// DropPast deletes a row if there is one.
+func (t *tx) DropPast(id string, state condition.PastState) {
+	t.writes = append(t.writes, do("DELETE FROM pasts WHERE tenant = $1 AND id = $2 AND state = $3",
+		t.tenant, plain(id), string(state)))
+}
