@@ -176,11 +176,21 @@ func (o *opening) decide(tx Tx) error {
 		past = past.withoutLast(o.c, o.in.Call)
 	}
 	o.d = o.c.decide(o.in.Call, o.now, past)
+	// The run that is presented again was counted when it was let through. Calls that ran since then were
+	// let through with this one counted, and don't take that back.
+	if o.ran != "" && !o.granting && o.d.Outcome != resolve.Allow && !slices.ContainsFunc(o.d.Reasons, withoutHistory) {
+		o.d = resolve.Decision{Outcome: resolve.Allow, Configuration: o.c.Plan.Configuration()}
+	}
 	if o.in.Ask != "" {
 		o.d = asked(o.c.Plan, o.in.Call, o.d, o.in.Ask)
 	}
 
 	return nil
+}
+
+// withoutHistory reports whether a rule asked or denied without a test of past calls.
+func withoutHistory(r resolve.Reason) bool {
+	return !slices.ContainsFunc(r.Matchers, func(m resolve.Matcher) bool { return m.History != nil })
 }
 
 // withoutLast leaves out the last run of a call that asks a question while it runs.
@@ -229,7 +239,7 @@ func (o *opening) findRun(tx Tx) error {
 	}
 	for _, p := range states {
 		if p.State == condition.PastRan && o.now.Before(p.At.Add(o.runAge())) {
-			o.ran = m.Request
+			o.ran, o.granting = m.Request, m.Grant != ""
 		}
 	}
 

@@ -84,6 +84,7 @@ type opening struct {
 	past     bool
 	found    bool   // last and own are loaded
 	ran      string // the id of the run that the call repeats
+	granting bool   // a standing approval let that run through
 	recorded bool   // set if the transaction recorded an event
 
 	question *Question // only for Ask

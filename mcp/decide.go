@@ -31,7 +31,7 @@ func (g *Gateway) decide(ctx context.Context, c *record) (durable.Ruling, error)
 	if err != nil {
 		return durable.Ruling{}, err
 	}
-	d := t.decided(plan, call, g.now())
+	d := g.decisionOn(t, plan, call)
 	if d.Outcome == resolve.Deny {
 		return refused(d.Message), nil
 	}

@@ -52,7 +52,11 @@ func (r *Runtime) verdict(ctx context.Context, c *call) (hold.Verdict, error) {
 	}
 
 	call := r.planCall(c)
-	return hold.Verdict{Decision: plan.DecideAt(call, r.now()), Call: call, Context: c.Part.Context}, nil
+	d := plan.DecideAt(call, r.now())
+	if r.cfg.People != nil { // the service knows the past calls
+		d = hold.Decide(plan, call, r.now())
+	}
+	return hold.Verdict{Decision: d, Call: call, Context: c.Part.Context}, nil
 }
 
 // decide returns what has to happen before a call may be sent. It is called when the call
