@@ -503,9 +503,8 @@ func (s *Service) edit(
 }
 
 // Consume uses an approval for its one run, and returns the consumed request. The caller must run
-// exactly Current().Call. The rules are checked again: if the plan has changed, or if the rules count calls
-// that ran in the meantime (*CountedError), the approval is void (ErrStale), and during a freeze it can't
-// be used (ErrFrozen).
+// exactly Current().Call. The rules are checked again: if the plan has changed, or calls that ran since
+// count (*CountedError), the approval is void (ErrStale). During a freeze it can't be used (ErrFrozen).
 func (s *Service) Consume(ctx context.Context, in ConsumeInput) (*Request, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -572,7 +571,7 @@ func (s *Service) consume(
 		}, nil
 	}
 
-	if r.State == Approved {
+	if r.State == Approved && r.Binding() == binding {
 		ended, out, err := s.recount(tx, r, c, in.Asker.Token, now)
 		if ended || err != nil {
 			return out, err

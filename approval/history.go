@@ -214,8 +214,7 @@ func (p pastCalls) withoutLast(c *Compiled, call *resolve.Call) pastCalls {
 	return p
 }
 
-// runAge is how long an allowed call that is presented again under the same key is the same run, as a
-// permit can be used only so long.
+// runAge returns how long an allowed call under the same key is the same run. It is the permit age.
 func (o *opening) runAge() time.Duration {
 	if age := o.s.cfg.ownPermitAge(o.in.Tenant); age > 0 {
 		return age

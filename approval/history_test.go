@@ -24,7 +24,8 @@ description: For tests.
 rules:
   - id: cap
     match: {targets: [quote, pay]}
-    when: {history: [{of: {targets: [quote, pay]}, within: 1h, by: [agent], sum: {of: amount, gt: 1000}, currency: code}]}
+    when:
+      history: [{of: {targets: [quote, pay]}, within: 1h, by: [agent], sum: {of: amount, gt: 1000}, currency: code}]
     deny: No more than a thousand an hour.
   - id: budget
     match: {targets: [trade]}
@@ -63,7 +64,9 @@ func amount(name string, n, of int) *resolve.Call {
 	return tool(name, fmt.Sprintf(`{"amount":%d,"code":"eur","n":%d,"secret":"s3cret"}`, of, n))
 }
 
-func (h *harness) opens(want resolve.Outcome, call *resolve.Call, change ...func(*approval.OpenInput)) *approval.Opened {
+func (h *harness) opens(
+	want resolve.Outcome, call *resolve.Call, change ...func(*approval.OpenInput),
+) *approval.Opened {
 	h.t.Helper()
 	out := h.open(call, change...)
 	if out.Outcome != want {
@@ -123,7 +126,8 @@ func TestApprovalsAreCountedAgain(t *testing.T) {
 	_, err := h.consume(one, amount("pay", 1, 600), "k")
 	h.fails(err, approval.ErrStale)
 	var counted *approval.CountedError
-	if !errors.As(err, &counted) || counted.Decision.Outcome != resolve.Deny || !strings.Contains(err.Error(), "rule cap") {
+	if !errors.As(err, &counted) || counted.Decision.Outcome != resolve.Deny ||
+		!strings.Contains(err.Error(), "rule cap") {
 		t.Errorf("got %v", err)
 	}
 	h.is(one.ID, approval.Expired, approval.ByHistory)
@@ -238,7 +242,8 @@ func TestWhatCallersSayOfThePast(t *testing.T) {
 func TestTheClockOfAnotherReplica(t *testing.T) {
 	h := countingHarness(t)
 	h.opens(resolve.Allow, amount("quote", 1, 1000))
-	h.s = approval.New(h.store, h.plans, h.people, func() time.Time { return h.now().Add(-time.Minute) }, rand.Reader, h.cfg)
+	behind := func() time.Time { return h.now().Add(-time.Minute) }
+	h.s = approval.New(h.store, h.plans, h.people, behind, rand.Reader, h.cfg)
 	h.opens(resolve.Deny, amount("quote", 2, 1))
 }
 

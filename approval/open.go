@@ -25,14 +25,8 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 		o.binding, _ = o.c.Plan.Bind(in.Call) // an unreadable call has no binding, and is denied
 	}
 	if o.past || o.d.Outcome == resolve.Ask {
-		if o.owners, err = s.owners(ctx, in.Tenant, o.c); err != nil {
-			return nil, err
-		}
-		if o.askers, err = s.askers(ctx, in); err != nil {
-			return nil, err
-		}
-		if o.unknown, err = s.unknown(ctx, in.Tenant, in.Call.Principal); err != nil {
-			return nil, err
+		if o.cantAsk = o.lookUp(ctx); o.cantAsk != nil && !o.past {
+			return nil, o.cantAsk
 		}
 	}
 
@@ -46,6 +40,19 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	out.Unfillable, _ = s.Shortages(ctx, out.Request)
 
 	return out, nil
+}
+
+// lookUp asks the directory about the people who ask.
+func (o *opening) lookUp(ctx context.Context) (err error) {
+	if o.owners, err = o.s.owners(ctx, o.in.Tenant, o.c); err != nil {
+		return err
+	}
+	if o.askers, err = o.s.askers(ctx, o.in); err != nil {
+		return err
+	}
+	o.unknown, err = o.s.unknown(ctx, o.in.Tenant, o.in.Call.Principal)
+
+	return err
 }
 
 // watched notifies the watcher of the plan's decision about the call, unless a freeze denied the
@@ -83,6 +90,7 @@ type opening struct {
 	// past is set if the rules read past calls, so that the call is decided in the transaction.
 	past     bool
 	found    bool   // last and own are loaded
+	cantAsk  error  // the directory failed; set only with past
 	ran      string // the id of the run that the call repeats
 	granting bool   // a standing approval let that run through
 	recorded bool   // set if the transaction recorded an event
@@ -299,6 +307,9 @@ func (o *opening) run(tx Tx) error {
 		}
 		return o.record(tx, nil, o.event(EventAllowed, nil))
 	case resolve.Ask:
+		if o.cantAsk != nil {
+			return o.cantAsk
+		}
 		return o.ask(tx)
 	}
 

@@ -12,8 +12,8 @@ type Past struct {
 	ID    string // of the request, or of the run of a call that was allowed without one
 	State condition.PastState
 	At    time.Time // when the call entered the state
-	// Ends is when a reservation ends: the permit of a call that may run, and has not, expires then. It
-	// is nil for everything else.
+	// Ends is set for a reservation: a call that people approved and that has not run. It is when the
+	// permit expires.
 	Ends  *time.Time
 	Until time.Time // when no rule can count the call any more, so that it may be deleted
 	// Call has the names of the call, and those arguments that rules test. At and States are not used.

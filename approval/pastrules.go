@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// PastRules are what all rules of a tenant read of past calls. The nil value reads nothing.
+// PastRules describes which past calls, and which of their arguments, the rules of a tenant read. The nil
+// value reads nothing.
 type PastRules struct {
 	agents map[string]*resolve.Plan // by id
 	// counting are plans that have all policies with tests of past calls.
@@ -172,8 +173,7 @@ func (p *PastRules) call(agent string, c *resolve.Call) resolve.PastCall {
 // mostTested limits the arguments that are kept of a past call, in bytes.
 const mostTested = 64 << 10
 
-// unreadablePast stands for arguments that are too large to keep. No JSON is like it, so that tests of
-// them are unknown.
+// unreadablePast replaces arguments that are too large to keep. It is not JSON, so tests of it are unknown.
 const unreadablePast = "-"
 
 // tested returns the arguments of a call that rules test. A path may be the name of an argument, or lead

@@ -77,9 +77,9 @@ func (r Report) event() string {
 }
 
 // Report records in the ledger what a runtime reports about a call, and how its run ended for rules that
-// count past calls. For an observed call it also records what the rules decide. It changes no request, and a repeated report writes nothing. It
-// returns ErrKeyReuse if the key was used for another report or if Opened belongs to another call,
-// and ErrNotFound if Opened belongs to another agent's call.
+// count past calls. For an observed call it also records what the rules decide. It changes no request,
+// and a repeated report writes nothing. It returns ErrKeyReuse if the key was used for another report or
+// if Opened belongs to another call, and ErrNotFound if Opened belongs to another agent's call.
 func (s *Service) Report(ctx context.Context, in ReportInput) error {
 	if err := in.check(); err != nil {
 		return err

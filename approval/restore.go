@@ -23,8 +23,9 @@ type Voided struct {
 const longestPast = 366 * 24 * time.Hour
 
 // Void ends everything that must not survive a restore: unused approvals and standing approvals. It marks
-// that past calls from before now may be missing, so that rules don't count them as known. It puts the given freezes, which were in force after the backup was made, in force again until they are
-// lifted. Pending requests stay. Void may be called again.
+// that past calls from before now may be missing, so that tests of them are unknown. It puts the given
+// freezes, which were in force after the backup was made, in force again until they are lifted. Pending requests stay.
+// Void may be called again.
 func (s *Service) Void(ctx context.Context, tenant, by string, frozen []Freeze) (Voided, error) {
 	var out Voided
 	err := s.store.Update(ctx, tenant, func(tx Tx) error {

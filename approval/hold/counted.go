@@ -16,13 +16,10 @@ func Decide(plan *resolve.Plan, call *resolve.Call, now time.Time) resolve.Decis
 	one.At, one.History, one.HistoryKnown = now, nil, false
 	d := plan.Decide(&one)
 	past := plan.Past(&one)
-	tests := func(r resolve.Reason) bool {
-		return slices.ContainsFunc(r.Matchers, func(m resolve.Matcher) bool { return m.Key == "history" })
-	}
 	switch {
 	case d.Outcome == resolve.Ask, len(plan.Histories(&one)) == 0 && !plan.Recorded(&past):
 		return d
-	case d.Outcome == resolve.Deny && !slices.ContainsFunc(d.Reasons, tests):
+	case slices.ContainsFunc(d.Reasons, deniesAnyway):
 		return d
 	}
 	binding, err := plan.Bind(call)
@@ -31,4 +28,15 @@ func Decide(plan *resolve.Plan, call *resolve.Call, now time.Time) resolve.Decis
 	}
 
 	return resolve.Decision{Outcome: resolve.Ask, Binding: binding, Configuration: d.Configuration}
+}
+
+// deniesAnyway reports whether a rule denies a call without a test of past calls.
+func deniesAnyway(r resolve.Reason) bool {
+	switch r.Code {
+	case resolve.Denied, resolve.NotDeclared, resolve.NotAllowed, resolve.UnreadableArguments, resolve.UnreadableCall,
+		resolve.PolicyUnresolved:
+		return !slices.ContainsFunc(r.Matchers, func(m resolve.Matcher) bool { return m.Key == "history" })
+	}
+
+	return false
 }

@@ -35,7 +35,10 @@ const countedPolicy = `schema_version: "1.1.0"
 policy_ref: acme.counted
 description: Counts.
 rules:
-  - {id: cap, match: {targets: [capped]}, when: {history: [{of: {targets: [counted]}, within: 1h, count: {gt: 3}}]}, deny: No.}
+  - id: cap
+    match: {targets: [capped]}
+    when: {history: [{of: {targets: [counted]}, within: 1h, count: {gt: 3}}]}
+    deny: No.
   - {id: ask-capped, match: {targets: [asked]}, when: {history: [{within: 1h, count: {gt: 3}}]}, approval: true}
   - {id: cap-both, match: {targets: [both]}, when: {history: [{within: 1h, count: {gt: 3}}]}, deny: No.}
   - {id: late, match: {targets: [both]}, when: {time: {during: {hours: ["00:00-06:00"], zone: UTC}}}, deny: Sleep.}
