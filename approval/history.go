@@ -229,7 +229,7 @@ func (o *opening) findRun(tx Tx) error {
 		return nil
 	}
 	m, err := tx.Remembered(o.key())
-	if err != nil || m == nil || !isRun(m.Request) || m.Digest != o.digest() {
+	if err != nil || m == nil || !o.now.Before(m.Expires) || !isRun(m.Request) || m.Digest != o.digest() {
 		return err
 	}
 	states, err := tx.PastOf(m.Request)
@@ -380,11 +380,11 @@ func figuresText(d *resolve.Decision) string {
 }
 
 // saveOutcome records how a run ended, as its runtime reports it. The first report counts. A report about
-// a call that is not known to have run records nothing.
+// a call that is not known to have run records nothing. After a report, the key of an allowed call stands
+// for another run.
 func (r *reporting) saveOutcome(tx Tx, of *Request, now time.Time) error {
-	state := map[Report]condition.PastState{Returned: condition.PastSucceeded, Failed: condition.PastFailed}[r.in.Report]
 	rules := r.s.plans.Past(r.in.Tenant)
-	if state == "" || rules == nil {
+	if rules == nil || r.in.Report == Observed {
 		return nil
 	}
 	id := ""
@@ -392,36 +392,39 @@ func (r *reporting) saveOutcome(tx Tx, of *Request, now time.Time) error {
 		id = of.ID
 	}
 	if r.in.Opened != "" {
-		m, err := tx.Remembered(r.in.Asker.Own(r.in.Opened))
+		key := r.in.Asker.Own(r.in.Opened)
+		m, err := tx.Remembered(key)
 		if err != nil {
 			return err
 		}
 		if m != nil && isRun(m.Request) {
 			id = m.Request
+			tx.Remember(key, Memory{Digest: m.Digest, Request: m.Request, Grant: m.Grant, Expires: now})
 		}
 	}
-	if id == "" {
+	state := map[Report]condition.PastState{Returned: condition.PastSucceeded, Failed: condition.PastFailed}[r.in.Report]
+	if id == "" || state == "" {
 		return nil
 	}
 	known, err := tx.PastOf(id)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(known, func(p Past) bool { return p.State == condition.PastRan && p.Ends == nil })
-	if i < 0 || len(known) > 1 && slices.ContainsFunc(known, func(p Past) bool {
-		return p.State == condition.PastSucceeded || p.State == condition.PastFailed
-	}) {
+	var ran *Past
+	for i := range known {
+		switch p := &known[i]; {
+		case p.State == condition.PastSucceeded, p.State == condition.PastFailed:
+			return nil
+		case p.State == condition.PastRan && p.Ends == nil:
+			ran = p
+		}
+	}
+	until, tested := rules.until(now, state)
+	if ran == nil || !tested || ran.Call.AgentID != r.in.Agent || ran.Call.Kind != r.call.Kind {
 		return nil
 	}
-	ran := known[i]
-	if ran.Call.AgentID != r.in.Agent || ran.Call.Kind != r.call.Kind {
-		return nil
-	}
-	ran.State, ran.At = state, now
-	if until, ok := rules.until(now, state); ok {
-		ran.Until = until
-		tx.SavePast(ran)
-	}
+	ran.State, ran.At, ran.Until = state, now, until
+	tx.SavePast(*ran)
 
 	return nil
 }

@@ -166,8 +166,14 @@ func TestARepeatedKeyIsOneRun(t *testing.T) {
 	h.opens(resolve.Allow, amount("quote", 1, 400), keyed("b"))
 	h.opens(resolve.Deny, amount("quote", 1, 600), keyed("c"))
 	h.opens(resolve.Allow, amount("quote", 1, 600), keyed("a"))
+	must(t, h.s.Report(context.Background(), approval.ReportInput{
+		Tenant: "t", Asker: runner(), Agent: "desk", Call: amount("quote", 1, 600), Report: approval.Returned,
+		Opened: "a", Key: "r",
+	}))
+	h.opens(resolve.Deny, amount("quote", 1, 600), keyed("a")) // that run is over
+	h.opens(resolve.Allow, amount("quote", 1, 400), keyed("b"))
 	h.pass(15 * time.Minute)
-	h.opens(resolve.Deny, amount("quote", 1, 600), keyed("a"))
+	h.opens(resolve.Deny, amount("quote", 1, 400), keyed("b"))
 	h.pass(time.Hour)
 	h.opens(resolve.Allow, amount("quote", 1, 600), keyed("a"))
 	h.opens(resolve.Deny, amount("quote", 2, 600), keyed("d"))

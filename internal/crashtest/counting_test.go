@@ -24,21 +24,21 @@ import (
 const (
 	capFile = `schema_version: "1.1.0"
 policy_ref: crash.cap
-description: Nobody spends more than five hundred a day.
+description: Nobody spends more than two hundred a day.
 applies: implicit
 rules:
   - id: cap
     match: {targets: [buy, pay]}
-    when: {history: [{of: {targets: [buy, pay]}, within: 24h, sum: {of: amount, gt: 500}}]}
+    when: {history: [{of: {targets: [buy, pay]}, within: 24h, sum: {of: amount, gt: 200}}]}
     deny: Too much for a day.
 `
-	mostCents = 50_000
+	mostCents = 20_000
 )
 
 // TestKillCounting: two replicas are killed while workers spend through both. What ran never exceeds the cap, by
 // a cent, and in the end the rest may run: nothing is counted twice after a lost answer.
 func TestKillCounting(t *testing.T) {
-	kills, workers, each := 4, 8, 8
+	kills, workers, each := 2, 8, 4
 	if n, err := strconv.Atoi(os.Getenv("ASSENT_KILLS")); err == nil {
 		kills, workers, each = n/10, 64, 12
 	}
