@@ -19,7 +19,7 @@ import (
 var countedFile = strings.Replace(policyFile, `"1.0.0"`, `"1.1.0"`, 1) + `
   - id: budget
     match: {targets: [transfer]}
-    when: {history: [{within: 30d, by: [agent, principal], sum: {of: amount, gt: 1000000000000000}}]}
+    when: {history: [{within: 720h, by: [agent, principal], sum: {of: amount, gt: 1000000000000000}}]}
     deny: Too much.
 `
 
@@ -30,7 +30,7 @@ func TestCounting(t *testing.T) {
 	for _, e := range engines() {
 		for _, size := range []struct{ own, others int }{{0, 0}, {100, 20_000}, {1000, 20_000}} {
 			plain, counted := storeOf(t, e), storeOf(t, e)
-			fill(t, counted, size.own, size.others)
+			fillPasts(t, counted, size.own, size.others)
 			worlds := []world{newWorld(t, plain), newWorldOf(t, counted, countedFile)}
 			times := make([][]time.Duration, 2)
 			for range rounds {
@@ -57,8 +57,8 @@ func storeOf(t *testing.T, e engine) store.Store {
 	return s
 }
 
-// fill records calls that ran, of bob and of many others.
-func fill(t *testing.T, s store.Store, own, others int) {
+// fillPasts records calls that ran, of bob and of many others.
+func fillPasts(t *testing.T, s store.Store, own, others int) {
 	now := time.Now()
 	for from := 0; from < own+others; from += 500 {
 		err := s.Update(context.Background(), "default", func(tx approval.Tx) error {

@@ -74,6 +74,16 @@ func pastQuery(tenant string, q approval.PastQuery) (sql string, args []any) {
 		"(ends IS NULL OR ends > " + arg(micros(q.Now)) + ")",
 	}
 	equal := func(column, text string) { where = append(where, column+" = "+arg(plain(text))) }
+	// Only the first of the indexed columns is left to the database, in the order in which they are likely
+	// to select few rows: without statistics it takes any of their indexes.
+	chosen := false
+	indexed := func(column string) string {
+		if chosen {
+			return "(" + column + " || '')"
+		}
+		chosen = true
+		return column
+	}
 	either := func(values []string, test func(string) string) {
 		if len(values) > 0 {
 			tests := make([]string, len(values))
@@ -83,9 +93,10 @@ func pastQuery(tenant string, q approval.PastQuery) (sql string, args []any) {
 			where = append(where, "("+strings.Join(tests, " OR ")+")")
 		}
 	}
-	for _, key := range [][2]string{{"agent", q.Agent}, {"principal", q.Principal}, {"session", q.Session}} {
+	for _, key := range [][2]string{{"session", q.Session}, {"principal", q.Principal}} {
 		if key[1] != "" {
-			equal(key[0], key[1])
+			equal(indexed(key[0]), key[1])
+			where = append(where, key[0]+" <> ''") // the condition of its index
 		}
 	}
 	if q.Not != "" {
@@ -95,7 +106,7 @@ func pastQuery(tenant string, q approval.PastQuery) (sql string, args []any) {
 		container, name := (&approval.Past{Call: *q.Target}).Container()
 		equal("kind", string(q.Target.Kind))
 		equal("container", container)
-		equal("name", name)
+		equal(indexed("name"), name)
 	}
 	var kinds []string
 	for _, k := range q.Kinds {
@@ -105,16 +116,24 @@ func pastQuery(tenant string, q approval.PastQuery) (sql string, args []any) {
 	contained := len(kinds) == 0 || slices.ContainsFunc(q.Kinds, func(k resolve.Kind) bool {
 		return k != resolve.Tool && k != resolve.MCPTool
 	})
+	name := "name"
+	if len(q.Names) > 0 {
+		name = indexed("name")
+	}
 	either(q.Names, func(glob string) string {
 		one := " = " + arg(likeGlob(plain(glob)))
 		if strings.Contains(glob, "*") {
 			one = strings.Replace(one, "=", "LIKE", 1) + ` ESCAPE '\'`
 		}
 		if !contained {
-			return "name" + one
+			return name + one
 		}
-		return "name" + one + " OR container" + one
+		return name + one + " OR container" + one
 	})
+
+	if q.Agent != "" {
+		equal(indexed("agent"), q.Agent)
+	}
 
 	limit := arg(int64(q.Limit))
 	return "SELECT * FROM (SELECT " + pastColumns + ", code FROM pasts WHERE " + strings.Join(where, " AND ") +
