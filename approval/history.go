@@ -59,7 +59,8 @@ func (c *Compiled) pastCalls(
 			case p.State == PastRestored: // calls from before it may be missing
 				marks++
 				out.known = out.known && !h.From.Before(p.At)
-			case !seen[key] && inGroup(&h, &p):
+			case p.Ends != nil && !p.Ends.After(now), seen[key]: // columns of a store are not trusted
+			case inGroup(&h, &p):
 				seen[key] = true
 				out.all = append(out.all, p)
 			}

@@ -68,14 +68,14 @@ func Tampering(t *testing.T, place func(t *testing.T) Place) {
 		"freezes taken away":     {`DELETE FROM frozen`, readFreezes},
 		"freezes without a code": {`UPDATE frozen SET body = '[]', code = NULL`, lockFreezes},
 		"an amount of a past call": {
-			`UPDATE pasts SET args = (SELECT e.leaf FROM entries AS e LIMIT 1)`,
+			`UPDATE pasts SET body = (SELECT e.leaf FROM entries AS e LIMIT 1)`,
 			readPasts,
 		},
-		"a past call that ends": {`UPDATE pasts SET ends = 9000000000000000`, readPasts},
-		"an idempotency key":    {`UPDATE memories SET request = 'apr_000002'`, remembered},
-		"a token's scopes":      {`UPDATE tokens SET scopes = '["admin"]'`, readToken},
-		"a token's person":      {`UPDATE tokens SET person = 'eve'`, readToken},
-		"a token's end":         {`UPDATE tokens SET expires = expires + 1000000`, listTokens},
+		"a past call with another id": {`UPDATE pasts SET id = 'run_000002'`, readPasts},
+		"an idempotency key":          {`UPDATE memories SET request = 'apr_000002'`, remembered},
+		"a token's scopes":            {`UPDATE tokens SET scopes = '["admin"]'`, readToken},
+		"a token's person":            {`UPDATE tokens SET person = 'eve'`, readToken},
+		"a token's end":               {`UPDATE tokens SET expires = expires + 1000000`, listTokens},
 		"a token out of nothing": {
 			`INSERT INTO tokens (id, tenant, name, hash, scopes, agents, person, maker, created, expires, revoked, ` +
 				`code) SELECT 'tok_forged', tenant, name, 'forged', scopes, agents, person, maker, created, ` +

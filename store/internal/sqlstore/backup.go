@@ -128,8 +128,8 @@ func tables() []table {
 		define(
 			"pasts",
 			"tenant id state",
-			"tenant id state at:i ends:i until:i agent principal session kind container name server_ref args:b code:b",
-		).with("code", "tenant id state at ends until agent principal session kind container name server_ref args"),
+			"tenant id state at:i ends:i until:i agent principal session kind container name body:b code:b",
+		).with("code", "tenant id state body"),
 		define("entries", "seq", "seq:i tenant idx:i type subject at:i leaf:b openings:b version:i code:b").
 			with("code", "tenant idx type subject at version leaf").counts("seq"),
 		define("hashes", "tenant pos", "tenant pos:i hash:b"),

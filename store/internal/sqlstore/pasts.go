@@ -2,6 +2,8 @@ package sqlstore
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,37 +13,80 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-const pastColumns = "id, state, at, ends, until, agent, principal, session, kind, container, name, server_ref, args"
+// pastColumns are the columns that readers fetch. A row that another column leads to is held to its body.
+const pastColumns = "id, state, body, code"
 
-// pastRow is a past call with its code.
+// pastRow is a row as it is read.
 type pastRow struct {
-	approval.Past
-	values []any // of pastColumns
-	code   []byte
+	id, state  string
+	body, code []byte
 }
 
-// pastValues returns the values of pastColumns.
-func pastValues(p *approval.Past) []any {
-	container, name := p.Container()
-	return []any{
-		p.ID, string(p.State), micros(p.At), optional(p.Ends), micros(p.Until), p.Call.AgentID, p.Call.Principal,
-		p.Call.Session, string(p.Call.Kind), container, name, p.Call.ServerRef, blob(p.Call.Args),
+func scanPast(r Rows) (p pastRow, err error) { return p, r.Scan(&p.id, &p.state, &p.body, &p.code) }
+
+// genuinePast checks and decodes a row.
+func (s *Store) genuinePast(tenant string, p pastRow) (approval.Past, error) {
+	what := "past call " + p.id
+	if err := s.genuine(p.code, tenant, what, "pasts", tenant, p.id, p.state, p.body); err != nil {
+		return approval.Past{}, err
 	}
+	out := approval.Past{ID: p.id, State: condition.PastState(p.state)}
+	if !decodePast(p.body, &out) {
+		return out, unavailable("read past calls", fmt.Errorf("%s can't be decoded", what))
+	}
+	return out, nil
 }
 
-func scanPast(r Rows) (p pastRow, err error) {
-	var state, kind, container, name string
-	var at, until int64
-	var ends *int64
-	var args []byte
+// encodePast writes the times of a past call, 0 for no end, and its texts, each after its length.
+func encodePast(p *approval.Past) []byte {
 	c := &p.Call
-	err = r.Scan(&p.ID, &state, &at, &ends, &until, &c.AgentID, &c.Principal, &c.Session, &kind, &container, &name,
-		&c.ServerRef, &args, &p.code)
-	p.State, p.At, p.Ends, p.Until = condition.PastState(state), moment(at), optionalMoment(ends), moment(until)
-	c.Kind = resolve.Kind(kind)
-	if len(args) > 0 {
-		c.Args = args
+	ends := int64(0)
+	if p.Ends != nil {
+		ends = micros(*p.Ends)
 	}
+	var out []byte
+	for _, n := range [...]int64{micros(p.At), ends, micros(p.Until)} {
+		out = binary.AppendVarint(out, n)
+	}
+	container, name := p.Container()
+	for _, text := range [...]string{
+		c.AgentID, c.Principal, c.Session, string(c.Kind), container, name, c.ServerRef, string(c.Args),
+	} {
+		out = append(binary.AppendUvarint(out, uint64(len(text))), text...)
+	}
+	return out
+}
+
+// decodePast reads what encodePast wrote.
+func decodePast(body []byte, p *approval.Past) bool {
+	var times [3]int64
+	for i := range times {
+		n, size := binary.Varint(body)
+		if size <= 0 {
+			return false
+		}
+		times[i], body = n, body[size:]
+	}
+	var texts [8]string
+	for i := range texts {
+		n, size := binary.Uvarint(body)
+		if size <= 0 || n > uint64(len(body)-size) {
+			return false
+		}
+		end := size + int(n)
+		texts[i], body = string(body[size:end]), body[end:]
+	}
+	p.At, p.Until = moment(times[0]), moment(times[2])
+	if times[1] != 0 {
+		p.Ends = optionalMoment(&times[1])
+	}
+	c := &p.Call
+	c.AgentID, c.Principal, c.Session, c.Kind = texts[0], texts[1], texts[2], resolve.Kind(texts[3])
+	c.ServerRef = texts[6]
+	if texts[7] != "" {
+		c.Args = resolve.Raw(texts[7])
+	}
+	container, name := texts[4], texts[5]
 	switch c.Kind {
 	case resolve.MCPTool:
 		c.Server, c.Tool = container, name
@@ -52,14 +97,7 @@ func scanPast(r Rows) (p pastRow, err error) {
 	default:
 		c.Tool = name
 	}
-	p.values = pastValues(&p.Past)
-
-	return p, err
-}
-
-func (s *Store) genuinePast(tenant string, p pastRow) (approval.Past, error) {
-	what := "past call " + p.ID
-	return p.Past, s.genuine(p.code, tenant, what, "pasts", append([]any{tenant}, p.values...)...)
+	return len(body) == 0
 }
 
 // pastQuery returns the statement that reads the rows that a query selects, and the mark of a restore.
@@ -136,9 +174,9 @@ func pastQuery(tenant string, q approval.PastQuery) (sql string, args []any) {
 	}
 
 	limit := arg(int64(q.Limit))
-	return "SELECT * FROM (SELECT " + pastColumns + ", code FROM pasts WHERE " + strings.Join(where, " AND ") +
+	return "SELECT * FROM (SELECT " + pastColumns + " FROM pasts WHERE " + strings.Join(where, " AND ") +
 		" LIMIT " + limit + ") AS chosen UNION ALL SELECT " + pastColumns +
-		", code FROM pasts WHERE tenant = $1 AND id = '' AND state = '" + string(approval.PastRestored) + "'", args
+		" FROM pasts WHERE tenant = $1 AND id = '' AND state = '" + string(approval.PastRestored) + "'", args
 }
 
 // likeGlob returns the pattern of LIKE that matches what a glob matches. In SQLite it also ignores the
@@ -172,7 +210,7 @@ func (t *tx) Pasts(q approval.PastQuery) ([]approval.Past, error) {
 
 // PastOf reads the rows of one id.
 func (t *tx) PastOf(id string) ([]approval.Past, error) {
-	return t.pasts("SELECT "+pastColumns+", code FROM pasts WHERE tenant = $1 AND id = $2", t.tenant, plain(id))
+	return t.pasts("SELECT "+pastColumns+" FROM pasts WHERE tenant = $1 AND id = $2", t.tenant, plain(id))
 }
 
 func (t *tx) pasts(sql string, args ...any) ([]approval.Past, error) {
@@ -212,14 +250,17 @@ func (t *tx) lockPasts() error {
 
 // SavePast inserts or replaces a row.
 func (t *tx) SavePast(p approval.Past) {
-	values := append([]any{t.tenant}, pastValues(&p)...)
+	container, name := p.Container()
+	body := encodePast(&p)
 	t.writes = append(t.writes, do(
-		"INSERT INTO pasts (tenant, "+pastColumns+", code) VALUES ("+marks(1, len(values)+1)+`)
+		`INSERT INTO pasts (tenant, id, state, at, ends, until, agent, principal, session, kind, container, name, body, code)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 ON CONFLICT (tenant, id, state) DO UPDATE SET at = excluded.at, ends = excluded.ends, until = excluded.until,
 agent = excluded.agent, principal = excluded.principal, session = excluded.session, kind = excluded.kind,
-container = excluded.container, name = excluded.name, server_ref = excluded.server_ref, args = excluded.args,
-code = excluded.code`,
-		t.b.s.auth.coded("pasts", values...)...))
+container = excluded.container, name = excluded.name, body = excluded.body, code = excluded.code`,
+		t.tenant, p.ID, string(p.State), micros(p.At), optional(p.Ends), micros(p.Until), p.Call.AgentID,
+		p.Call.Principal, p.Call.Session, string(p.Call.Kind), container, name, body,
+		t.b.s.auth.code("pasts", t.tenant, p.ID, string(p.State), body)))
 }
 
 // DropPast deletes a row if there is one.

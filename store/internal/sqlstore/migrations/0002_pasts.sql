@@ -1,5 +1,6 @@
 -- Which states past calls went through, for rules that count them. id is a request or a run without one. A row with ends is a reservation: the call may
--- run until then. A row may be deleted after until. The row with an empty id and the state 'restored' marks that earlier rows may be missing.
+-- run until then. A row may be deleted after until. Column body has everything, so that readers fetch few columns (pasts.go); the others are for
+-- queries. The row with an empty id and the state 'restored' marks that earlier rows may be missing.
 CREATE TABLE pasts (
   tenant     {{text}} NOT NULL,
   id         {{text}} NOT NULL,
@@ -13,8 +14,7 @@ CREATE TABLE pasts (
   kind       {{text}} NOT NULL,
   container  {{text}} NOT NULL,
   name       {{text}} NOT NULL,
-  server_ref {{text}} NOT NULL,
-  args       {{blob}},
+  body       {{blob}} NOT NULL,
   code       {{blob}},
   PRIMARY KEY (tenant, id, state)
 ) {{strict}};
