@@ -403,7 +403,8 @@ func (r *reporting) saveOutcome(tx Tx, of *Request, now time.Time) error {
 			tx.Remember(key, Memory{Digest: m.Digest, Request: m.Request, Grant: m.Grant, Expires: now})
 		}
 	}
-	state := map[Report]condition.PastState{Returned: condition.PastSucceeded, Failed: condition.PastFailed}[r.in.Report]
+	states := map[Report]condition.PastState{Returned: condition.PastSucceeded, Failed: condition.PastFailed}
+	state := states[r.in.Report]
 	if id == "" || state == "" {
 		return nil
 	}

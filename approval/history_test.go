@@ -318,7 +318,8 @@ func TestHistoryAgainstAnOracle(t *testing.T) {
 					reserved = r
 				}
 			}
-			switch step := rapid.SampledFrom([]string{"quote", "pay", "use", "cancel", "pass", "tick"}).Draw(rt, "step"); {
+			steps := []string{"quote", "pay", "use", "cancel", "pass", "tick"}
+			switch step := rapid.SampledFrom(steps).Draw(rt, "step"); {
 			case step == "quote":
 				want := resolve.Deny
 				if fits {
@@ -335,7 +336,8 @@ func TestHistoryAgainstAnOracle(t *testing.T) {
 			case step == "use" && reserved != nil:
 				others := used(reserved)
 				_, err := h.consume(reserved.request, reserved.call, "k")
-				if stale := errors.Is(err, approval.ErrStale); stale != (others+reserved.amount > 1000) || !stale && err != nil {
+				stale := errors.Is(err, approval.ErrStale)
+				if stale != (others+reserved.amount > 1000) || !stale && err != nil {
 					rt.Fatalf("%d with %d others: %v", reserved.amount, others, err)
 				}
 				if err != nil {

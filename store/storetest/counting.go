@@ -136,7 +136,8 @@ func (w *spender) pay(cents int64, n int, takeBack bool) error {
 	}
 	r := o.Request
 	_, err = w.s.Vote(ctx, approval.VoteInput{
-		Tenant: tenant, ID: r.ID, Binding: r.Binding(), Person: "ann", Verdict: approval.Approve, Channel: "test", Full: true,
+		Tenant: tenant, ID: r.ID, Binding: r.Binding(), Person: "ann", Verdict: approval.Approve,
+		Channel: "test", Full: true,
 	})
 	if err != nil {
 		return err

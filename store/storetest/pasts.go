@@ -60,7 +60,8 @@ func pasts(t *testing.T, db Database) {
 		past(0),
 		named(1, resolve.PastCall{AgentID: "acme.b", Kind: resolve.MCPTool, Server: "bank", Tool: "pay_all",
 			ServerRef: "mcp.bank.example"}),
-		named(2, resolve.PastCall{AgentID: "acme.b", Principal: "zoë", Kind: resolve.Skill, Agent: "books", Skill: "pay"}),
+		named(2, resolve.PastCall{AgentID: "acme.b", Principal: "zoë", Kind: resolve.Skill, Agent: "books",
+			Skill: "pay"}),
 		named(3, resolve.PastCall{AgentID: "acme.b", Session: "s2", Kind: resolve.Delegation, Agent: "books"}),
 		past(4),
 	}
@@ -81,16 +82,18 @@ func pasts(t *testing.T, db Database) {
 		change func(*approval.PastQuery)
 		want   string
 	}{
-		"all":               {func(*approval.PastQuery) {}, "01234"},
-		"a state":           {func(q *approval.PastQuery) { q.State = condition.PastAsked }, "5"},
-		"from":              {func(q *approval.PastQuery) { q.From = all[2].At }, "234"},
-		"not ended":         {func(q *approval.PastQuery) { q.Now = ends.Add(-time.Microsecond) }, "01234"},
-		"ended":             {func(q *approval.PastQuery) { q.Now = ends }, "0123"},
-		"not one":           {func(q *approval.PastQuery) { q.Not = all[1].ID }, "0234"},
-		"an agent":          {func(q *approval.PastQuery) { q.Agent = "acme.b" }, "123"},
-		"a principal":       {func(q *approval.PastQuery) { q.Principal = "zoë" }, "2"},
-		"a session":         {func(q *approval.PastQuery) { q.Session, q.Agent = "s2", "acme.b" }, "3"},
-		"kinds":             {func(q *approval.PastQuery) { q.Kinds = []resolve.Kind{resolve.MCPTool, resolve.Skill} }, "12"},
+		"all":         {func(*approval.PastQuery) {}, "01234"},
+		"a state":     {func(q *approval.PastQuery) { q.State = condition.PastAsked }, "5"},
+		"from":        {func(q *approval.PastQuery) { q.From = all[2].At }, "234"},
+		"not ended":   {func(q *approval.PastQuery) { q.Now = ends.Add(-time.Microsecond) }, "01234"},
+		"ended":       {func(q *approval.PastQuery) { q.Now = ends }, "0123"},
+		"not one":     {func(q *approval.PastQuery) { q.Not = all[1].ID }, "0234"},
+		"an agent":    {func(q *approval.PastQuery) { q.Agent = "acme.b" }, "123"},
+		"a principal": {func(q *approval.PastQuery) { q.Principal = "zoë" }, "2"},
+		"a session":   {func(q *approval.PastQuery) { q.Session, q.Agent = "s2", "acme.b" }, "3"},
+		"kinds": {func(q *approval.PastQuery) {
+			q.Kinds = []resolve.Kind{resolve.MCPTool, resolve.Skill}
+		}, "12"},
 		"a name":            {func(q *approval.PastQuery) { q.Names = []string{"pay"} }, "024"},
 		"a name or another": {func(q *approval.PastQuery) { q.Names = []string{"books", "pay_*"} }, "123"},
 		"a glob":            {func(q *approval.PastQuery) { q.Names = []string{"p*y"} }, "024"},
