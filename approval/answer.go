@@ -288,7 +288,10 @@ func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revisio
 	}
 	call := r.Current().Call
 	call.Args = resolve.Raw(in.Args)
-	d := c.Plan.DecideAt(&call, s.clock.Now())
+	d, err := s.decideNow(ctx, r.Tenant, c, &call, r.ID)
+	if err != nil {
+		return Revision{}, nil, err
+	}
 	if why := r.asks(); why != "" {
 		d = asked(c.Plan, &call, d, why)
 	}
@@ -500,8 +503,8 @@ func (s *Service) edit(
 }
 
 // Consume uses an approval for its one run, and returns the consumed request. The caller must run
-// exactly Current().Call. The rules are checked again: if the plan has changed, the approval is
-// void (ErrStale), and during a freeze it can't be used (ErrFrozen).
+// exactly Current().Call. The rules are checked again: if the plan has changed, or calls that ran since
+// count (*CountedError), the approval is void (ErrStale). During a freeze it can't be used (ErrFrozen).
 func (s *Service) Consume(ctx context.Context, in ConsumeInput) (*Request, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -568,6 +571,12 @@ func (s *Service) consume(
 		}, nil
 	}
 
+	if r.State == Approved && r.Binding() == binding {
+		ended, out, err := s.recount(tx, r, c, in.Asker.Token, now)
+		if ended || err != nil {
+			return out, err
+		}
+	}
 	audience, life, err := s.audience(in.Tenant, r)
 	if err != nil {
 		return step{refused: err}, nil

@@ -304,7 +304,7 @@ func (a *Auditor) expired(r *auditedRequest, e *auditEntry) {
 	case r.state == Pending && (cause != ByDeadline || e.Time.Before(r.deadline)):
 		e.fail("nobody had decided, and there was time left")
 	case r.state == Approved && !slices.Contains(
-		[]Cause{ByLateDeny, ByPlanChange, ByRequester, BySupersede, ByRestore},
+		[]Cause{ByLateDeny, ByPlanChange, ByRequester, BySupersede, ByRestore, ByHistory},
 		cause,
 	):
 		e.fail("%q does not end an approval", cause)

@@ -58,7 +58,8 @@ func (r *Request) opened(more map[string]any) Event {
 	return r.event(EventOpened, r.Requester.Runtime, facts).
 		sealing("args", string(call.Args)).
 		sealing("message", r.Current().Decision.Message).
-		sealing("context", info.Text(r.Context))
+		sealing("context", info.Text(r.Context)).
+		sealing("history", figuresText(&r.Current().Decision))
 }
 
 // demand joins a requirement with the one that the request already has. The result is never weaker

@@ -24,15 +24,9 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	if o.binding = o.d.Binding; o.binding == "" {
 		o.binding, _ = o.c.Plan.Bind(in.Call) // an unreadable call has no binding, and is denied
 	}
-	if o.d.Outcome == resolve.Ask {
-		if o.owners, err = s.owners(ctx, in.Tenant, o.c); err != nil {
-			return nil, err
-		}
-		if o.askers, err = s.askers(ctx, in); err != nil {
-			return nil, err
-		}
-		if o.unknown, err = s.unknown(ctx, in.Tenant, in.Call.Principal); err != nil {
-			return nil, err
+	if o.past || o.d.Outcome == resolve.Ask {
+		if o.cantAsk = o.lookUp(ctx); o.cantAsk != nil && !o.past {
+			return nil, o.cantAsk
 		}
 	}
 
@@ -46,6 +40,19 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	out.Unfillable, _ = s.Shortages(ctx, out.Request)
 
 	return out, nil
+}
+
+// lookUp asks the directory about the people who ask.
+func (o *opening) lookUp(ctx context.Context) (err error) {
+	if o.owners, err = o.s.owners(ctx, o.in.Tenant, o.c); err != nil {
+		return err
+	}
+	if o.askers, err = o.s.askers(ctx, o.in); err != nil {
+		return err
+	}
+	o.unknown, err = o.s.unknown(ctx, o.in.Tenant, o.in.Call.Principal)
+
+	return err
 }
 
 // watched notifies the watcher of the plan's decision about the call, unless a freeze denied the
@@ -80,7 +87,13 @@ type opening struct {
 	touched []*Request
 	made    *Request
 
-	recorded bool // set if the transaction recorded an event
+	// past is set if the rules read past calls, so that the call is decided in the transaction.
+	past     bool
+	found    bool   // last and own are loaded
+	cantAsk  error  // the directory failed; set only with past
+	ran      string // the id of the run that the call repeats
+	granting bool   // a standing approval let that run through
+	recorded bool   // set if the transaction recorded an event
 
 	question *Question // only for Ask
 }
@@ -91,13 +104,12 @@ func (s *Service) opening(ctx context.Context, in OpenInput) (*opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &opening{
-		s:    s,
-		in:   in,
-		c:    c,
-		call: in.Call.Recorded(),
-		d:    c.Plan.DecideAt(in.Call, s.clock.Now()),
+	now := s.clock.Now()
+	o := &opening{s: s, in: in, c: c, call: in.Call.Recorded(), past: c.readsPast(in.Call, now)}
+	if o.past {
+		return o, nil
 	}
+	o.d = c.decide(in.Call, now, pastCalls{known: true})
 	if in.Ask != "" {
 		o.d = asked(c.Plan, in.Call, o.d, in.Ask)
 	}
@@ -144,18 +156,25 @@ func (o *opening) commit(ctx context.Context, do func(Tx) error) (*Opened, error
 		return nil, err
 	}
 	err := o.s.store.Update(ctx, o.in.Tenant, func(tx Tx) error {
+		o.now = o.s.clock.Now()
+		o.last = nil
+		o.own = nil
+		o.found = false
+		o.ran = ""
+		o.old = nil
+		o.touched = nil
+		o.made = nil
+		o.recorded = false
+		if o.past {
+			if err := o.decide(tx); err != nil {
+				return err
+			}
+		}
 		o.out = &Opened{
 			Decision:           o.d,
 			Binding:            o.binding,
 			ReplacePermissions: o.d.Outcome == resolve.Allow && o.c.Plan.Options().ReplacePermissions,
 		}
-		o.now = o.s.clock.Now()
-		o.last = nil
-		o.own = nil
-		o.old = nil
-		o.touched = nil
-		o.made = nil
-		o.recorded = false
 		if err := do(tx); err != nil {
 			return err
 		}
@@ -200,7 +219,7 @@ func (o *opening) room(ctx context.Context) error {
 	if err := o.s.loads.room(o.in.Tenant, o.in.Asker.Token, o.size(), o.s.clock.Now()); err != nil {
 		return err
 	}
-	if o.d.Outcome != resolve.Ask && o.question == nil {
+	if !o.past && o.d.Outcome != resolve.Ask && o.question == nil {
 		return nil
 	}
 	return o.s.loads.look(ctx, o.s.store, o.in.Tenant, o.s.clock.Now())
@@ -283,8 +302,14 @@ func (o *opening) run(tx Tx) error {
 	switch o.d.Outcome {
 	case resolve.Allow:
 		o.out.Outcome = resolve.Allow
+		if err := o.saveRun(tx, Memory{}); err != nil {
+			return err
+		}
 		return o.record(tx, nil, o.event(EventAllowed, nil))
 	case resolve.Ask:
+		if o.cantAsk != nil {
+			return o.cantAsk
+		}
 		return o.ask(tx)
 	}
 
@@ -310,10 +335,18 @@ func (o *opening) deny(tx Tx, why string) error {
 
 // latest loads the newest request for the same call and the one that this asker's call led to, and
 // applies the effects of time to them.
-func (o *opening) latest(tx Tx) (err error) {
+func (o *opening) latest(tx Tx) error {
 	if o.d.Outcome != resolve.Ask {
 		return nil
 	}
+	return o.findLatest(tx)
+}
+
+func (o *opening) findLatest(tx Tx) (err error) {
+	if o.found {
+		return nil
+	}
+	o.found = true
 	if o.last, err = tx.Latest(o.binding); err != nil {
 		return err
 	}
@@ -358,11 +391,8 @@ func (o *opening) event(kind string, facts map[string]any) Event {
 		all["question"] = true
 	}
 	maps.Copy(all, facts)
-	return o.s.cfg.sealArgs(Event{
-		Type:  kind,
-		Actor: o.in.Asker.Token,
-		Facts: all,
-	}, string(o.call.Args))
+	e := Event{Type: kind, Actor: o.in.Asker.Token, Facts: all}.sealing("history", figuresText(&o.out.Decision))
+	return o.s.cfg.sealArgs(e, string(o.call.Args))
 }
 
 func (o *opening) record(tx Tx, r *Request, events ...Event) error {

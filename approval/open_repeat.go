@@ -27,6 +27,9 @@ func (o *opening) remembered(tx Tx) (bool, error) {
 	if m.Grant != "" {
 		return o.grantedBefore(tx, m.Grant)
 	}
+	if isRun(m.Request) { // it is decided again
+		return false, nil
+	}
 	o.out.Outcome = resolve.Ask
 	o.out.Shared = true
 	o.out.Request, err = tx.Request(m.Request)

@@ -88,7 +88,9 @@ func (o *opening) granted(tx Tx) (bool, error) {
 		tx.SaveGrant(g)
 		o.out.Outcome = resolve.Allow
 		o.out.Grant = g
-		o.remember(tx, Memory{Grant: g.ID})
+		if err := o.saveRun(tx, Memory{Grant: g.ID}); err != nil {
+			return false, err
+		}
 		e := g.event(EventGrantUsed, o.in.Asker.Token, map[string]any{
 			"binding":   o.binding,
 			"plan":      o.c.Plan.Version(),
@@ -102,6 +104,7 @@ func (o *opening) granted(tx Tx) (bool, error) {
 		if anyOf := require(&o.d).AnyOf; len(anyOf) > 0 {
 			e.Facts["any_of"] = anyOfFacts(anyOf)
 		}
+		e = e.sealing("history", figuresText(&o.d))
 		return true, o.record(tx, nil, o.s.cfg.sealArgs(e, string(o.call.Args)))
 	}
 

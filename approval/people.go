@@ -37,4 +37,6 @@ type Planner interface {
 	// Plan returns an agent's plan. It returns an error if the agent is unknown (ErrUnknownAgent),
 	// broken, or has unresolved policies.
 	Plan(ctx context.Context, tenant, agent string) (*Compiled, error)
+	// Past returns what the rules of all agents of a tenant read of past calls.
+	Past(tenant string) *PastRules
 }

@@ -98,13 +98,13 @@ func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 	o.question = &q
 	if in.Call.Kind == "" { // there is no call for the rules to decide
 		o.d = resolve.Decision{Outcome: resolve.Ask}
-	} else if o.d.Outcome != resolve.Deny {
+	} else if o.past || o.d.Outcome != resolve.Deny {
 		if o.binding, err = c.Plan.Bind(in.Call); err != nil {
 			return nil, fmt.Errorf("bind the call: %w", err)
 		}
 	}
 
-	if o.d.Outcome != resolve.Deny {
+	if o.past || o.d.Outcome != resolve.Deny {
 		if o.owners, err = s.owners(ctx, in.Tenant, c); err != nil {
 			return nil, err
 		}

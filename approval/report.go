@@ -76,10 +76,10 @@ func (r Report) event() string {
 	return ""
 }
 
-// Report records in the ledger what a runtime reports about a call. For an observed call it also
-// records what the rules decide. It changes no request, and a repeated report writes nothing. It
-// returns ErrKeyReuse if the key was used for another report or if Opened belongs to another call,
-// and ErrNotFound if Opened belongs to another agent's call.
+// Report records in the ledger what a runtime reports about a call, and how its run ended for rules that
+// count past calls. For an observed call it also records what the rules decide. It changes no request,
+// and a repeated report writes nothing. It returns ErrKeyReuse if the key was used for another report or
+// if Opened belongs to another call, and ErrNotFound if Opened belongs to another agent's call.
 func (s *Service) Report(ctx context.Context, in ReportInput) error {
 	if err := in.check(); err != nil {
 		return err
@@ -149,6 +149,9 @@ func (r *reporting) run(tx Tx) error {
 	}
 	tx.Remember(key, Memory{Digest: digest, Expires: now.Add(r.s.cfg.Remember)})
 	r.written = true
+	if err := r.saveOutcome(tx, of, now); err != nil {
+		return err
+	}
 
 	return r.s.append(tx, r.in.Tenant, now, nil, r.event(of))
 }
@@ -170,7 +173,7 @@ func (r *reporting) request(tx Tx) (*Request, error) {
 
 func (r *reporting) opened(tx Tx) (*Request, error) {
 	m, err := tx.Remembered(r.in.Asker.Own(r.in.Opened))
-	if m == nil || m.Request == "" || err != nil {
+	if m == nil || m.Request == "" || isRun(m.Request) || err != nil {
 		return nil, err
 	}
 	of, err := tx.Request(m.Request)

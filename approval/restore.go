@@ -19,11 +19,23 @@ type Voided struct {
 	Freezes int // put in force again
 }
 
-// Void ends everything that must not survive a restore: unused approvals and standing approvals. It
-// puts the given freezes, which were in force after the backup was made, in force again until they are
-// lifted. Pending requests stay. Void may be called again.
+// longestPast is the longest window of rules about past calls.
+const longestPast = 366 * 24 * time.Hour
+
+// Void ends everything that must not survive a restore: unused approvals and standing approvals. It marks
+// that past calls from before now may be missing, so that tests of them are unknown. It puts the given
+// freezes, which were in force after the backup was made, in force again until they are lifted. Pending requests stay.
+// Void may be called again.
 func (s *Service) Void(ctx context.Context, tenant, by string, frozen []Freeze) (Voided, error) {
 	var out Voided
+	err := s.store.Update(ctx, tenant, func(tx Tx) error {
+		now := s.clock.Now()
+		tx.SavePast(Past{State: PastRestored, At: now, Until: now.Add(longestPast + pastSlack)})
+		return nil
+	})
+	if err != nil {
+		return out, fmt.Errorf("mark the past calls: %w", err)
+	}
 	for cursor := ""; ; {
 		page, err := s.store.Requests(ctx, tenant, Filter{
 			States: []State{Approved},

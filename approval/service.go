@@ -163,11 +163,15 @@ func (s *Service) Own(ctx context.Context, tenant, id string, who Asker) (*Reque
 	return r, err
 }
 
-// append records events in the ledger, with the deliveries that Route returns for them.
+// append records events in the ledger, with the deliveries that Route returns for them, and the states
+// that they bring a request to.
 func (s *Service) append(tx Tx, tenant string, now time.Time, r *Request, events ...Event) error {
 	for _, e := range events {
 		if e.takesAway() {
 			tx.SealFirst()
+		}
+		if r != nil {
+			s.savePasts(tx, r, e, now)
 		}
 		record, err := s.seal(tenant, now, e)
 		if err != nil {
@@ -472,7 +476,10 @@ func (s *Service) Decide(
 			return frozenDecision(f, c.Plan), nil
 		}
 	}
-	d := c.Plan.DecideAt(call, s.clock.Now())
+	d, err := s.decideNow(ctx, tenant, c, call, "")
+	if err != nil {
+		return resolve.Decision{}, err
+	}
 	if s.cfg.Watcher != nil {
 		s.cfg.Watcher.Decided(tenant, c, call, d.Outcome)
 	}

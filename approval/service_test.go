@@ -173,6 +173,15 @@ func (p *plans) Plan(_ context.Context, _, agent string) (*approval.Compiled, er
 	return p.now, nil
 }
 
+func (p *plans) Past(string) *approval.PastRules {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now == nil {
+		return nil
+	}
+	return approval.NewPastRules(map[string]*approval.Compiled{p.now.Agent.ID: p.now})
+}
+
 func (p *plans) set(t testing.TB, policies string, grants ...resolve.Standing) {
 	t.Helper()
 	agent, findings := schema.Parse("desk.agf.yaml", []byte(agentFile))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/condition"
 )
 
 // ErrNotFound is returned if a store has no such object for this tenant.
@@ -55,6 +56,8 @@ type Store interface {
 	Freezes(ctx context.Context, tenant string) ([]Freeze, error)
 	// Votes lists the votes since a time, newest first, at most limit.
 	Votes(ctx context.Context, tenant string, since time.Time, limit int) ([]VoteFact, error)
+	// Pasts is like Tx.Pasts without a lock.
+	Pasts(ctx context.Context, tenant string, q PastQuery) ([]Past, error)
 	// Changed returns a channel that is closed when data of the tenant changes after the call.
 	// Changes by this process are noticed at once, changes by other processes within the store's
 	// polling interval.
@@ -86,6 +89,14 @@ type Tx interface {
 	SaveFreeze(f Freeze)
 	Remember(key string, m Memory)
 	AddVote(v VoteFact)
+	// Pasts lists the past calls that a query selects, in any order, and also the mark of a restore.
+	// It takes a lock of the tenant until the end of the transaction, so that transactions of all
+	// replicas that read past calls see each other's.
+	Pasts(q PastQuery) ([]Past, error)
+	// PastOf returns the states that are recorded of one id.
+	PastOf(id string) ([]Past, error)
+	SavePast(p Past) // inserts or replaces the record of an id and state
+	DropPast(id string, state condition.PastState)
 	// SealFirst makes Update return only after the tenant's ledger entries, including those of this
 	// update, are sealed and recorded outside of the database. If that fails, nothing is written.
 	// Updates that use up or remove an approval call it, because restoring an older state of the

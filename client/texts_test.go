@@ -73,6 +73,7 @@ var ended = []string{
 	`"state":"expired","cause":"late_deny"`,
 	`"state":"expired","cause":"permit_age"`,
 	`"state":"expired","cause":"plan_changed"`,
+	`"state":"expired","cause":"history"`,
 	`"state":"expired","cause":"superseded"`,
 	`"state":"expired","cause":"requester","reason":"the run was stopped"`,
 	`"state":"expired","cause":"requester"`,

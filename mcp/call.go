@@ -64,7 +64,7 @@ func (g *Gateway) decideOn(
 		return g.say(r, notRun(g.noRules(ctx, err)))
 	}
 
-	q.plan, q.decision = plan, q.tool.decided(plan, q.call, g.now())
+	q.plan, q.decision = plan, g.decisionOn(q.tool, plan, q.call)
 	if c.State != "" {
 		q.responses = c.Responses
 		if isRound(c.State) {

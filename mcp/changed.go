@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"time"
 
+	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/mcp/catalog"
@@ -15,10 +15,14 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// decided returns the rules' decision on a call of the tool, with its binding. A call that the
-// rules allow still asks if the tool's definition is not the accepted one.
-func (t *tool) decided(plan *resolve.Plan, call *resolve.Call, now time.Time) resolve.Decision {
-	d := plan.DecideAt(call, now)
+// decisionOn returns the rules' decision on a call of the tool, with its binding. A call that the
+// rules allow still asks if the tool's definition is not the accepted one. Past calls are known only if
+// approvers answer, through the service that counts them.
+func (b *base) decisionOn(t *tool, plan *resolve.Plan, call *resolve.Call) resolve.Decision {
+	d := plan.DecideAt(call, b.now())
+	if b.cfg.Ask == AskApprovers {
+		d = hold.Decide(plan, call, b.now())
+	}
 	if d.Outcome != resolve.Allow || t.asks == "" {
 		return d
 	}

@@ -31,7 +31,7 @@ func (k *keeper) decide(ctx context.Context, c *record) (durable.Ruling, error) 
 	if err != nil {
 		return durable.Ruling{}, err
 	}
-	d := t.decided(plan, call, k.now())
+	d := k.decisionOn(t, plan, call)
 	if d.Outcome == resolve.Deny {
 		return refused(d.Message), nil
 	}

@@ -77,6 +77,8 @@ func (h *askHarness) Plan(_ context.Context, _, agent string) (*approval.Compile
 	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "1.0.0", Name: agent}, Plan: h.plan}, nil
 }
 
+func (h *askHarness) Past(string) *approval.PastRules { return nil }
+
 func (h *askHarness) desk() hold.People {
 	return hold.Service(h.service, h.store, hold.Place{Tenant: "acme", Agent: h.agent})
 }

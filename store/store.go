@@ -162,8 +162,8 @@ type Values interface {
 	TakeValue(ctx context.Context, bucket, key string, now time.Time) ([]byte, error)
 	DeleteValue(ctx context.Context, bucket, key string) error
 	ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error)
-	// SweepValues deletes values that expired before now, and deliveries that arrived more
-	// than 7 days before it, in small steps.
+	// SweepValues deletes values that expired before now, past calls that no rule counts any
+	// more, and deliveries that arrived more than 7 days before now, in small steps.
 	SweepValues(ctx context.Context, now time.Time) error
 }
 

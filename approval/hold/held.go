@@ -87,6 +87,8 @@ func reasonOf(r *approval.Request) string {
 		return "it was approved, and the approval was not used in time; that is no denial"
 	case r.Cause == approval.ByPlanChange:
 		return "it was approved, and the rules changed before it ran"
+	case r.Cause == approval.ByHistory:
+		return "it was approved, and calls that ran in the meantime count for the rules"
 	case r.Cause == approval.BySupersede:
 		return "a newer request stands in its place"
 	}

@@ -53,11 +53,16 @@ type world struct {
 	store   store.Store
 }
 
-type plans struct{ compiled *approval.Compiled }
+type plans struct {
+	compiled *approval.Compiled
+	past     *approval.PastRules
+}
 
 func (p plans) Plan(context.Context, string, string) (*approval.Compiled, error) {
 	return p.compiled, nil
 }
+
+func (p plans) Past(string) *approval.PastRules { return p.past }
 
 type directory struct{}
 
@@ -70,12 +75,14 @@ func (directory) Reading(context.Context, string, approval.Person) (people.Readi
 	return people.Reading{All: true}, nil
 }
 
-func newWorld(t *testing.T, s store.Store) world {
+func newWorld(t *testing.T, s store.Store) world { return newWorldOf(t, s, policyFile) }
+
+func newWorldOf(t *testing.T, s store.Store, policies string) world {
 	agent, findings := schema.Parse("clerk.agf.yaml", []byte(agentFile))
 	if agent == nil {
 		t.Fatal(findings)
 	}
-	doc, findings := policy.Parse("two.policy.yaml", []byte(policyFile))
+	doc, findings := policy.Parse("two.policy.yaml", []byte(policies))
 	if doc == nil {
 		t.Fatal(findings)
 	}
@@ -88,7 +95,8 @@ func newWorld(t *testing.T, s store.Store) world {
 		t.Fatal(err)
 	}
 	c := &approval.Compiled{Agent: approval.Agent{ID: "clerk", Version: "1.0.0"}, Plan: plan}
-	w := world{approval.New(s, plans{c}, directory{}, time.Now, rand.Reader, approval.Config{}), s}
+	past := approval.NewPastRules(map[string]*approval.Compiled{"clerk": c})
+	w := world{approval.New(s, plans{c, past}, directory{}, time.Now, rand.Reader, approval.Config{}), s}
 	w.seal(t)
 	return w
 }

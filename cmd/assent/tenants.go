@@ -157,6 +157,14 @@ func (ts tenants) Plan(ctx context.Context, name, agent string) (*approval.Compi
 	return t.plans.Plan(ctx, name, agent)
 }
 
+// Past returns what the rules of a tenant's agents read of past calls.
+func (ts tenants) Past(name string) *approval.PastRules {
+	if t, ok := ts[name]; ok {
+		return t.plans.Past(name)
+	}
+	return nil
+}
+
 func (ts tenants) directories() directory.Tenants {
 	out := directory.Tenants{}
 	for name, t := range ts {

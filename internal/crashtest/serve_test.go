@@ -40,6 +40,8 @@ action_space:
   local_tools:
     - {alias: transfer, approval: true}
     - {alias: hurry, approval: true}
+    - {alias: buy}
+    - {alias: pay, approval: true}
 `
 	policyFile = `schema_version: "1.0.0"
 policy_ref: crash.two
@@ -82,6 +84,7 @@ func newHarness(t *testing.T, bin, store string) *harness {
 	for name, text := range map[string]string{
 		"agents/clerk.agf.yaml":    agentFile,
 		"policies/two.policy.yaml": policyFile,
+		"policies/cap.policy.yaml": capFile,
 		"people.yaml":              peopleFile,
 	} {
 		path := filepath.Join(h.dir, name)

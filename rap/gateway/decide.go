@@ -62,6 +62,9 @@ func (d *decider) judge(ctx context.Context, r *record) (*judgment, string) {
 	}
 	j := &judgment{op: op, plan: plan, call: d.present(r, op)}
 	j.Decision = plan.DecideAt(j.call, d.now())
+	if d.cfg.Ask == AskApprovers { // the service knows the past calls
+		j.Decision = hold.Decide(plan, j.call, d.now())
+	}
 	if j.Outcome == resolve.Deny {
 		return nil, "denied by the rules: " + j.Message
 	}

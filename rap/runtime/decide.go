@@ -60,7 +60,11 @@ func (d *decider) verdict(ctx context.Context, c *call) (hold.Verdict, error) {
 	}
 
 	call := d.planCall(c)
-	return hold.Verdict{Decision: plan.DecideAt(call, d.now()), Call: call, Context: c.Part.Context}, nil
+	decision := plan.DecideAt(call, d.now())
+	if d.cfg.People != nil { // the service knows the past calls
+		decision = hold.Decide(plan, call, d.now())
+	}
+	return hold.Verdict{Decision: decision, Call: call, Context: c.Part.Context}, nil
 }
 
 // decide returns what has to happen before a call may be sent. It is called when the call

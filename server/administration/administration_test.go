@@ -55,6 +55,8 @@ func (nobody) Plan(context.Context, string, string) (*approval.Compiled, error) 
 	return nil, approval.ErrUnknownAgent
 }
 
+func (nobody) Past(string) *approval.PastRules { return nil }
+
 func keepers(string) string { return "keepers" }
 
 func newDesk(t *testing.T) *administration.Desk {

@@ -48,6 +48,9 @@ func (p *Planner) Plan(ctx context.Context, tenant, agent string) (*approval.Com
 	return c, nil
 }
 
+// Past returns what the rules of the tenant's agents read of past calls. Acts of administration are none.
+func (p *Planner) Past(tenant string) *approval.PastRules { return p.Next.Past(tenant) }
+
 // compile makes the plan for a group of administrators.
 func compile(group string) (*approval.Compiled, error) {
 	name, err := json.Marshal(group) // a JSON string is also valid YAML

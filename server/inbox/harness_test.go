@@ -141,6 +141,8 @@ func (h *site) Plan(_ context.Context, _, agent string) (*approval.Compiled, err
 	}, nil
 }
 
+func (h *site) Past(string) *approval.PastRules { return nil }
+
 func open(t testing.TB) *site { return openArmed(t, 0) }
 
 // openArmed makes a site with another waiting time for its forms; 0 means the default.

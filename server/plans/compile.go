@@ -25,6 +25,7 @@ type generation struct {
 	policies ruleset
 	choice   *choice
 	errors   []diag.Finding // see Plans.Errors
+	past     *approval.PastRules
 
 	files   map[string]bool
 	members map[string]*member // by path
@@ -78,6 +79,7 @@ func (l *loader) compile() *generation {
 			g.nameless = append(g.nameless, &UnusableError{File: p.File, Why: p.Why})
 		}
 	}
+	g.past = approval.NewPastRules(g.agents)
 	return g
 }
 

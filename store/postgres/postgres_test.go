@@ -235,3 +235,5 @@ func TestTheClockIsComparedWithTheServers(t *testing.T) {
 		must.Do(t, s.Close())
 	}
 }
+
+func TestReplicasCountTogether(t *testing.T) { storetest.Counting(t, place, 8, 12) }

@@ -327,3 +327,5 @@ func TestPrunedTextsAreNotOnDisk(t *testing.T) {
 		t.Errorf("pruned %d, %v; %d copies of the words are left", n, err, left)
 	}
 }
+
+func TestReplicasCountTogether(t *testing.T) { storetest.Counting(t, place, 8, 12) }

@@ -33,6 +33,7 @@ func Fill(t testing.TB, s stores.Store) {
 			})
 			tx.Remember(number(i), approval.Memory{Digest: "d", Expires: epoch()})
 			tx.AddVote(approval.VoteFact{Request: r.ID, At: epoch()})
+			tx.SavePast(past(i))
 			tx.Append(
 				record(t, tenant, "request_opened", r.ID, epoch()),
 				approval.Delivery{Target: "slack", Payload: "{}"},
@@ -110,6 +111,7 @@ func Uncoded(t testing.TB, backup string) string {
 		"grants":     1,
 		"frozen":     1,
 		"memories":   1,
+		"pasts":      1,
 		"entries":    1,
 		"trees":      1,
 		"handovers":  1,
@@ -161,8 +163,8 @@ func backupRefused(t *testing.T, db Database) {
 			"restore it with the version that made it",
 		},
 		"an older schema": {
-			strings.Replace(good, `"schema":5`, `"schema":4`, 1),
-			"of schema 4 and this version of assent has 5: restore it with the version that made it",
+			strings.Replace(good, `"schema":6`, `"schema":5`, 1),
+			"of schema 5 and this version of assent has 6: restore it with the version that made it",
 		},
 		"another count": {
 			strings.Replace(good, `"entries":30`, `"entries":31`, 1),

@@ -29,7 +29,7 @@ func Migrations(t *testing.T, place func(t *testing.T) Place) {
 			sql:  "UPDATE assent_migrations SET checksum = 'x' WHERE version = 1",
 			want: "changed by hand",
 		},
-		"step missing":   {sql: "UPDATE assent_migrations SET version = 2", want: "step 1 is missing"},
+		"step missing":   {sql: "UPDATE assent_migrations SET version = version + 10", want: "step 1 is missing"},
 		"records lost":   {sql: "DELETE FROM assent_migrations", want: "half-applied"},
 		"table lost":     {sql: "DROP TABLE votes", want: "table votes"},
 		"records' table": {sql: "DROP TABLE records", want: "table records"},
@@ -59,6 +59,19 @@ func Migrations(t *testing.T, place func(t *testing.T) Place) {
 		})
 	}
 
+	t.Run("of the first version", func(t *testing.T) {
+		t.Parallel()
+		open, exec := db(t)
+		s := must(open())(t)
+		insert(t, s, request(1))
+		ok(t, s.Close())
+		exec("DROP TABLE pasts")
+		exec("DELETE FROM assent_migrations WHERE version > 1")
+		s = replica(t, open)
+		found(t, s, request(1).ID)
+		savePasts(t, s, past(1))
+		equal(t, numbersOf(must(s.Pasts(t.Context(), tenant, recorded()))(t)), "1")
+	})
 	t.Run("many at once", func(t *testing.T) {
 		t.Parallel()
 		open, _ := db(t)

@@ -74,6 +74,8 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 		"grant race":                grantRace,
 		"freezes":                   freezes,
 		"votes":                     votes,
+		"past calls":                pasts,
+		"past calls of replicas":    pastsReplicas,
 		"due":                       due,
 		"due failures":              dueFailures,
 		"due failures stand back":   dueFailuresStandBack,

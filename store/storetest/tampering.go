@@ -67,10 +67,15 @@ func Tampering(t *testing.T, place func(t *testing.T) Place) {
 		"a freeze's agent":       {`UPDATE frozen SET body = replace(body, 'ada', 'eve')`, readFreezes},
 		"freezes taken away":     {`DELETE FROM frozen`, readFreezes},
 		"freezes without a code": {`UPDATE frozen SET body = '[]', code = NULL`, lockFreezes},
-		"an idempotency key":     {`UPDATE memories SET request = 'apr_000002'`, remembered},
-		"a token's scopes":       {`UPDATE tokens SET scopes = '["admin"]'`, readToken},
-		"a token's person":       {`UPDATE tokens SET person = 'eve'`, readToken},
-		"a token's end":          {`UPDATE tokens SET expires = expires + 1000000`, listTokens},
+		"an amount of a past call": {
+			`UPDATE pasts SET body = (SELECT e.leaf FROM entries AS e LIMIT 1)`,
+			readPasts,
+		},
+		"a past call with another id": {`UPDATE pasts SET id = 'run_000002'`, readPasts},
+		"an idempotency key":          {`UPDATE memories SET request = 'apr_000002'`, remembered},
+		"a token's scopes":            {`UPDATE tokens SET scopes = '["admin"]'`, readToken},
+		"a token's person":            {`UPDATE tokens SET person = 'eve'`, readToken},
+		"a token's end":               {`UPDATE tokens SET expires = expires + 1000000`, listTokens},
 		"a token out of nothing": {
 			`INSERT INTO tokens (id, tenant, name, hash, scopes, agents, person, maker, created, expires, revoked, ` +
 				`code) SELECT 'tok_forged', tenant, name, 'forged', scopes, agents, person, maker, created, ` +
@@ -191,6 +196,7 @@ func everyKind(t testing.TB, s full) {
 	write(t, s, func(tx approval.Tx) {
 		tx.SaveGrant(grant(1))
 		tx.Remember("k", approval.Memory{Digest: "d", Request: request(1).ID, Expires: epoch()})
+		tx.SavePast(past(1))
 		tx.Append(record(t, tenant, approval.EventGrantCreated, grant(1).ID, epoch()))
 	})
 	write(t, s, func(tx approval.Tx) {
@@ -230,6 +236,7 @@ func readers() []func(context.Context, full) error {
 		readGrant,
 		readFreezes,
 		remembered,
+		readPasts,
 		readToken,
 		readValue,
 		readRecord,
@@ -316,6 +323,7 @@ func uncovered(t *testing.T, place func(t *testing.T) Place) {
 		"grants",
 		"frozen",
 		"memories",
+		"pasts",
 		"entries",
 		"trees",
 		"tokens",

@@ -176,7 +176,8 @@ export class Client {
     if (opened.outcome !== "pending" || !opened.request) throw new NotRun(opened);
 
     const decided = await this.#decided(way, opened.request);
-    if (decided.state === "expired" && decided.cause === "plan_changed" && !last) return undefined;
+    const changed = decided.cause === "plan_changed" || decided.cause === "history";
+    if (decided.state === "expired" && changed && !last) return undefined;
     if (decided.state !== "approved") throw new NotRun(opened, decided);
     return this.#taken(way, opened, decided, last);
   }

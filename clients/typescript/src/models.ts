@@ -1617,7 +1617,7 @@ export interface components {
              * @description why it left its last state
              * @enum {string}
              */
-            cause?: "votes" | "response" | "deadline" | "timeout" | "requester" | "superseded" | "permit_age" | "plan_changed" | "late_deny" | "consumed" | "choice" | "submission" | "dismissal" | "restored";
+            cause?: "votes" | "response" | "deadline" | "timeout" | "requester" | "superseded" | "permit_age" | "plan_changed" | "history" | "late_deny" | "consumed" | "choice" | "submission" | "dismissal" | "restored";
             /** @description person or runtime that brought the state about */
             by?: string;
             /** @description their words */

@@ -47,10 +47,9 @@ func (e *event) report() approval.Report {
 // product gives its calls no ids, two reports about the same text can't be told apart, so each
 // report gets a key of its own.
 func (e *event) reportKeys() (opened, key string, err error) {
-	if e.id == "" {
-		return "", approval.NewKey(), nil
+	if opened, err = e.key(0); e.id == "" {
+		return opened, approval.NewKey(), err
 	}
-	opened, err = e.key(0)
 
 	return opened, opened + "-" + string(e.report()), err
 }

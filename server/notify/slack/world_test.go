@@ -226,6 +226,8 @@ func (p plans) Plan(_ context.Context, _, agent string) (*approval.Compiled, err
 	return p.compiled, nil
 }
 
+func (p plans) Past(string) *approval.PastRules { return nil }
+
 func planner(t *testing.T) plans {
 	t.Helper()
 	agent, findings := schema.Parse("trader.agf.yaml", []byte(agentFile))

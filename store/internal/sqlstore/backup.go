@@ -22,7 +22,7 @@ const (
 	longestLine  = 256 << 20 // bytes
 	restoreStep  = 200       // rows sent at once
 	// backupSchema numbers the form of the rows. It grows with every change of tables().
-	backupSchema = 5
+	backupSchema = 6
 )
 
 // kind of a column.
@@ -125,6 +125,11 @@ func tables() []table {
 			"tenant name digest request grant_id expires:i code:b",
 		).with("code", "tenant name digest request grant_id expires"),
 		define("votes", "seq", "seq:i tenant request agent target person verdict waited:i at:i").counts("seq"),
+		define(
+			"pasts",
+			"tenant id state",
+			"tenant id state at:i ends:i until:i agent principal session kind container name body:b code:b",
+		).with("code", "tenant id state body"),
 		define("entries", "seq", "seq:i tenant idx:i type subject at:i leaf:b openings:b version:i code:b").
 			with("code", "tenant idx type subject at version leaf").counts("seq"),
 		define("hashes", "tenant pos", "tenant pos:i hash:b"),

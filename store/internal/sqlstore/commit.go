@@ -305,6 +305,7 @@ type batch struct {
 	err        error // of the engine, in a read: the transaction is lost
 	freezes    map[string]frozen
 	grantless  map[[3]string]bool // tenants, agents and targets without a live grant
+	pasts      map[string]bool    // tenants whose lock of past calls it holds
 	spending   []*job             // whose entries are sealed first
 	mark       store.Reserved     // watermark marks to write before they are answered
 	turn       bool               // it holds Store.turn

@@ -28,17 +28,17 @@ func TestALaterStepIsAppliedOnce(t *testing.T) {
 	must.Get(s.PutRecord(ctx, record))(t)
 
 	const more = "CREATE TABLE more (id {{int}} NOT NULL PRIMARY KEY) {{strict}};\n"
-	err := s.MigrateMore(ctx, "0002_more.sql", more+"ALTER TABLE none ADD COLUMN x {{int}};\n")
-	if err == nil || !strings.Contains(err.Error(), "step 2 (0002_more.sql)") {
+	err := s.MigrateMore(ctx, "0003_more.sql", more+"ALTER TABLE none ADD COLUMN x {{int}};\n")
+	if err == nil || !strings.Contains(err.Error(), "step 3 (0003_more.sql)") {
 		t.Fatalf("a step that fails: %v", err)
 	}
 	must.Do(t, s.Close())
 	s = must.Get(open())(t) // nothing of the step has happened
 	for range 2 {
-		must.Do(t, s.MigrateMore(ctx, "0002_more.sql", more))
+		must.Do(t, s.MigrateMore(ctx, "0003_more.sql", more))
 	}
 	id := must.Get(s.Identity(ctx))(t)
-	if id.SchemaBefore != 2 || id.Schema != 2 {
+	if id.SchemaBefore != 3 || id.Schema != 3 {
 		t.Errorf("the second time it went from step %d to %d", id.SchemaBefore, id.Schema)
 	}
 	must.Get(s.Record(ctx, "calls", "k"))(t)

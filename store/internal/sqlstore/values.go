@@ -364,6 +364,8 @@ func (s *Store) SweepValues(ctx context.Context, now time.Time) error {
 			"RETURNING expires",
 		"DELETE FROM memories WHERE (tenant, name) IN (SELECT tenant, name FROM memories WHERE expires <= $1 LIMIT " +
 			"$2) RETURNING expires",
+		"DELETE FROM pasts WHERE (tenant, id, state) IN (SELECT tenant, id, state FROM pasts WHERE until <= $1 LIMIT " +
+			"$2) RETURNING at",
 	} {
 		if err := s.sweep(ctx, "sweep values", now, sql); err != nil {
 			return err

@@ -178,7 +178,7 @@ class AsyncClient:
         if opened.outcome != "pending" or opened.request is None:
             raise NotRun(opened)
         decided = await self._decided(way, opened.request)
-        if decided.state == "expired" and decided.cause == "plan_changed" and not last:
+        if decided.state == "expired" and decided.cause in ("plan_changed", "history") and not last:
             return None
         if decided.state != "approved":
             raise NotRun(opened, decided)
