@@ -137,7 +137,8 @@ func TestDeclaredArguments(t *testing.T) {
 		}
 	}
 	for declared, want := range map[string]string{
-		`["b","a","b"]`: "", `[]`: "", `[1]`: "a list of names", `null`: "a list of names", `"a"`: "a list of names", `[tru]`: "declared",
+		`["b","a","b"]`: "", `[]`: "", `[1]`: "a list of names", `null`: "a list of names",
+		`"a"`: "a list of names", `[tru]`: "declared",
 		`["a"],"declared":["a"]`: "twice",
 	} {
 		c, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"x","declared":`+declared+`}`), value.Limits{})

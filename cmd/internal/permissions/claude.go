@@ -59,7 +59,8 @@ func ClaudeCode(src []byte) (*Import, error) {
 
 // builtin are the tools of Claude Code that can read, change, run or reach something.
 var builtin = []string{
-	"Bash", "BashOutput", "Edit", "Glob", "Grep", "KillShell", "LS", "MultiEdit", "NotebookEdit", "NotebookRead", "Read",
+	"Bash", "BashOutput", "Edit", "Glob", "Grep", "KillShell", "LS", "MultiEdit", "NotebookEdit",
+	"NotebookRead", "Read",
 	"Skill", "SlashCommand", "Task", "TodoWrite", "WebFetch", "WebSearch", "Write",
 }
 
@@ -268,8 +269,9 @@ func (c *claude) emit(r rule, about, match, when string) {
 	if r.list == deny {
 		effect = "deny: " + quoted("The settings deny "+r.text+".")
 	}
+	about = idForm.ReplaceAllString(strings.ToLower(about), "-")
 	c.rules = append(c.rules, fmt.Sprintf("{id: %s-%d-%s, description: %s, match: %s, %s%s}",
-		r.list, len(c.rules)+1, idForm.ReplaceAllString(strings.ToLower(about), "-"), quoted(r.text), match, when, effect))
+		r.list, len(c.rules)+1, about, quoted(r.text), match, when, effect))
 }
 
 func toolMatch(tool string) string { return "{kinds: [tool], targets: [" + quoted(tool) + "]}" }

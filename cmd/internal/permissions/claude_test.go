@@ -97,13 +97,15 @@ func ruleMatches(rule string, u use, certain bool) bool {
 	}
 	return slices.ContainsFunc(separators.Split(u.argument, -1), func(part string) bool {
 		part = strings.Join(strings.Fields(part), " ")
-		return commandMatches(specifier, part, false) || commandMatches(specifier, wrappers.ReplaceAllString(part, ""), false)
+		inner := wrappers.ReplaceAllString(part, "")
+		return commandMatches(specifier, part, false) || commandMatches(specifier, inner, false)
 	})
 }
 
 func commandMatches(specifier, command string, certain bool) bool {
 	if prefix, open := strings.CutSuffix(specifier, ":*"); open {
-		return command == prefix || strings.HasPrefix(command, prefix+" ") || !certain && strings.HasPrefix(command, prefix)
+		return command == prefix || strings.HasPrefix(command, prefix+" ") ||
+			!certain && strings.HasPrefix(command, prefix)
 	}
 	expression := "(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(specifier), `\*`, `.*`) + "$"
 	return matchesText(expression, command)
@@ -131,7 +133,9 @@ func fileMatches(pattern, file string) bool {
 		pattern = "/" + pattern
 	}
 	expression := regexp.QuoteMeta(strings.TrimSuffix(pattern, "/"))
-	for _, r := range [][2]string{{`\*\*/`, "\x00"}, {`\*\*`, "\x01"}, {`\*`, `[^/]*`}, {`\?`, `[^/]`}, {"\x00", `(.*/)?`}, {"\x01", `.*`}} {
+	for _, r := range [][2]string{
+		{`\*\*/`, "\x00"}, {`\*\*`, "\x01"}, {`\*`, `[^/]*`}, {`\?`, `[^/]`}, {"\x00", `(.*/)?`}, {"\x01", `.*`},
+	} {
 		expression = strings.ReplaceAll(expression, r[0], r[1])
 	}
 	return matchesText("(?s)^"+regexp.QuoteMeta(base)+expression+"(/.*)?$", file)
@@ -149,13 +153,19 @@ func matchesText(expression, text string) bool {
 
 // common are rules as real settings have them.
 var common = []string{
-	"Bash", "Bash(npm run test:*)", "Bash(npm run lint)", "Bash(npm run build:*)", "Bash(git diff:*)", "Bash(git status)",
-	"Bash(git log *)", "Bash(git push:*)", "Bash(git commit:*)", "Bash(rm:*)", "Bash(rm -rf:*)", "Bash(curl:*)", "Bash(ls *)",
-	"Bash(go test ./...)", "Bash(go build:*)", "Bash(docker compose up:*)", "Bash(make *)", "Bash(* --force)", "Bash(sudo:*)",
+	"Bash", "Bash(npm run test:*)", "Bash(npm run lint)", "Bash(npm run build:*)",
+	"Bash(git diff:*)", "Bash(git status)",
+	"Bash(git log *)", "Bash(git push:*)", "Bash(git commit:*)", "Bash(rm:*)", "Bash(rm -rf:*)",
+	"Bash(curl:*)", "Bash(ls *)",
+	"Bash(go test ./...)", "Bash(go build:*)", "Bash(docker compose up:*)", "Bash(make *)",
+	"Bash(* --force)", "Bash(sudo:*)",
 	"Bash(find . -name:*)", "Bash(python3 -m pytest:*)", "Bash(echo \"hi\":*)", "Bash(cat:*)", "Bash(kubectl get:*)",
-	"Read", "Read(./.env)", "Read(./.env.*)", "Read(./secrets/**)", "Read(~/.ssh/**)", "Read(//etc/**)", "Read(**/*.pem)",
-	"Read(.env)", "Read(/config/keys.json)", "Read(../other/**)", "Read(src/**)", "Read(docs/[a-z]*.md)", "Grep", "Glob",
-	"Edit", "Edit(src/**)", "Edit(/docs/**)", "Edit(package-lock.json)", "Edit(.github/workflows/*)", "Write", "MultiEdit",
+	"Read", "Read(./.env)", "Read(./.env.*)", "Read(./secrets/**)", "Read(~/.ssh/**)",
+	"Read(//etc/**)", "Read(**/*.pem)",
+	"Read(.env)", "Read(/config/keys.json)", "Read(../other/**)", "Read(src/**)",
+	"Read(docs/[a-z]*.md)", "Grep", "Glob",
+	"Edit", "Edit(src/**)", "Edit(/docs/**)", "Edit(package-lock.json)",
+	"Edit(.github/workflows/*)", "Write", "MultiEdit",
 	"Write(build/)", "WebFetch", "WebFetch(domain:github.com)", "WebFetch(domain:docs.python.org)", "WebSearch", "Task",
 	"Task(reviewer)", "TodoWrite", "NotebookEdit", "mcp__github", "mcp__github__get_issue", "mcp__github__create_issue",
 	"mcp__github__*", "mcp__db__query", "mcp__db__drop_*", "mcp__puppeteer__puppeteer_navigate", "Skill(pdf)",
@@ -165,24 +175,35 @@ var common = []string{
 func uses() []use {
 	var out []use
 	for _, command := range []string{
-		"npm run test", "npm run test -- --watch", "npm run test:e2e", "npm run tests", "npm run lint", "npm run lint --fix",
-		"npm run build && rm -rf /", "git diff HEAD~1", "git diff", "git difftool", "git status", "git status -s", "git log -5",
-		"git log", "git push origin main", "git push --force", "git  push", "git commit -m x", "git commit -m \"x y\"", "rm x",
-		"rm -rf x", "rm -r -f x", "rmdir x", "ls -la", "ls", "lsof", "ls; rm x", "ls | xargs rm", "ls && git push", "ls\nrm x",
-		"ls $(rm x)", "ls `rm x`", "ls > out", "curl example.com", "FOO=1 curl x", "timeout 5 rm x", "nice git push", "sudo ls",
-		"go test ./...", "go test ./... -v", "go build ./cmd", "make all", "make", "make x --force", "python3 -m pytest -k a",
-		"cat .env", "echo \"hi\" there", "kubectl get pods", "kubectl delete pods", "docker compose up -d", "npm run format",
+		"npm run test", "npm run test -- --watch", "npm run test:e2e", "npm run tests",
+		"npm run lint", "npm run lint --fix",
+		"npm run build && rm -rf /", "git diff HEAD~1", "git diff", "git difftool", "git status",
+		"git status -s", "git log -5",
+		"git log", "git push origin main", "git push --force", "git  push", "git commit -m x",
+		"git commit -m \"x y\"", "rm x",
+		"rm -rf x", "rm -r -f x", "rmdir x", "ls -la", "ls", "lsof", "ls; rm x", "ls | xargs rm",
+		"ls && git push", "ls\nrm x",
+		"ls $(rm x)", "ls `rm x`", "ls > out", "curl example.com", "FOO=1 curl x", "timeout 5 rm x",
+		"nice git push", "sudo ls",
+		"go test ./...", "go test ./... -v", "go build ./cmd", "make all", "make", "make x --force",
+		"python3 -m pytest -k a",
+		"cat .env", "echo \"hi\" there", "kubectl get pods", "kubectl delete pods",
+		"docker compose up -d", "npm run format",
 		"find . -name x -delete", " ls -la", "ls -la ", "",
 	} {
 		out = append(out, use{"Bash", command})
 	}
 	files := []string{
-		"/w/repo/.env", "/w/repo/.env.local", "/w/repo/env", "/w/repo/a/.env", "/w/repo/secrets/k", "/w/repo/x/../secrets/k",
-		"/w/repo/secrets", "/w/repo//secrets/k", "/home/u/.ssh/id_rsa", "/etc/passwd", "/etc", "/w/repo/a/b.pem", "/w/repo/b.PEM",
+		"/w/repo/.env", "/w/repo/.env.local", "/w/repo/env", "/w/repo/a/.env", "/w/repo/secrets/k",
+		"/w/repo/x/../secrets/k",
+		"/w/repo/secrets", "/w/repo//secrets/k", "/home/u/.ssh/id_rsa", "/etc/passwd", "/etc",
+		"/w/repo/a/b.pem", "/w/repo/b.PEM",
 		"/w/repo/config/keys.json", "/w/other/x", "/w/repo/src/a.go", "/w/repo/docs/a.md", "/w/repo/package-lock.json",
-		"/w/repo/.github/workflows/ci.yml", "/w/repo/build/x", "src/a.go", "./.env", "/w/repo/./.env", "/w/repo/README.md",
+		"/w/repo/.github/workflows/ci.yml", "/w/repo/build/x", "src/a.go", "./.env",
+		"/w/repo/./.env", "/w/repo/README.md",
 	}
-	for _, tool := range []string{"Read", "Grep", "Glob", "NotebookRead", "Edit", "Write", "MultiEdit", "NotebookEdit"} {
+	tools := []string{"Read", "Grep", "Glob", "NotebookRead", "Edit", "Write", "MultiEdit", "NotebookEdit"}
+	for _, tool := range tools {
 		for _, file := range files {
 			out = append(out, use{tool, file})
 		}
@@ -273,7 +294,8 @@ func TestImportOfPlainSettings(t *testing.T) {
 		}
 	}
 	losses := strings.Join(in.Losses, "\n")
-	for _, want := range []string{`allow "Read(src/**)"`, "permissions.additionalDirectories", "permissions.defaultMode"} {
+	named := []string{`allow "Read(src/**)"`, "permissions.additionalDirectories", "permissions.defaultMode"}
+	for _, want := range named {
 		if !strings.Contains(losses, want) {
 			t.Errorf("no loss names %s:\n%s", want, losses)
 		}
