@@ -20,3 +20,19 @@ func FuzzReadBundle(f *testing.F) {
 		}
 	})
 }
+
+func FuzzParseDuration(f *testing.F) {
+	for _, seed := range []string{"30m", "1h30m", "8760h", "-1h", "1e3s", ".5s"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := ParseDuration(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseDuration(FormatDuration(d))
+		if err != nil || again != d || d < minDuration || d > maxDuration {
+			t.Fatalf("%q is %s, and %s when it is read again: %v", text, d, again, err)
+		}
+	})
+}

@@ -137,7 +137,8 @@ func TestDeclaredArguments(t *testing.T) {
 		}
 	}
 	for declared, want := range map[string]string{
-		`["b","a","b"]`: "", `[]`: "", `[1]`: "a list of names", `null`: "a list of names", `"a"`: "a list of names", `[tru]`: "declared",
+		`["b","a","b"]`: "", `[]`: "", `[1]`: "a list of names", `null`: "a list of names",
+		`"a"`: "a list of names", `[tru]`: "declared",
 		`["a"],"declared":["a"]`: "twice",
 	} {
 		c, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"x","declared":`+declared+`}`), value.Limits{})
@@ -184,6 +185,7 @@ func FuzzParseCall(f *testing.F) {
 		`{"kind":"skill","agent":"payments","skill":"list","parent":{"input":{"r":"low"}}}`,
 		`{"kind":"delegation","agent":"payments","remote":true}`,
 		`{"kind":"mcp_tool","server":"open","tool":"x","annotations":{"destructiveHint":true}}`,
+		`{"kind":"loop_exit","iteration":2,"outputs":{"a":{"b":1}},"parent":{"input":{}}}`,
 		`{`,
 	} {
 		f.Add([]byte(seed))
@@ -191,6 +193,11 @@ func FuzzParseCall(f *testing.F) {
 
 	p := plan(f, resolve.Options{}, deskTools)
 	f.Fuzz(func(t *testing.T, line []byte) {
+		if step, err := resolve.ParseStep(line, value.Limits{}); step != nil && err == nil {
+			if n := p.Next(step); n.Error == "" || n.Agent != "" || n.Exit != nil {
+				t.Fatalf("%s: %+v of an agent without steps", line, n)
+			}
+		}
 		call, err := resolve.ParseCall(line, value.Limits{})
 		if err != nil {
 			if call != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assent-dev/assent/cmd/internal/permissions"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/rules"
@@ -21,14 +23,22 @@ import (
 
 func (v program) initCommand() *cobra.Command {
 	var tools []string
+	var from string
 	cmd := &cobra.Command{
-		Use:   "init [--tools [ALIAS=]FILE]... [DIR]",
+		Use:   "init [--tools [ALIAS=]FILE]... [DIR] | init --from claude-code FILE [DIR]",
 		Short: "Write a first agent, policy, people.yaml, tests and CI workflow",
 		Long: "init writes files to begin with into DIR, which is made if need be: an agent whose every tool asks, a " +
 			"policy that says whom, people.yaml, tests, and a workflow that checks and runs them all. With --tools the agent has the tools " +
-			"of these lists. Nothing that is there is overwritten.",
-		Args: cobra.MaximumNArgs(1),
+			"of these lists. With --from it writes an agent and a policy that are at least as strict as the permissions in FILE, " +
+			"the settings of a coding agent, and says where they are stricter. Nothing that is there is overwritten.",
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if from != "" {
+				return v.initFrom(from, args)
+			}
+			if len(args) > 1 {
+				return errors.New("init writes into one directory")
+			}
 			dir := "."
 			if len(args) == 1 {
 				dir = args[0]
@@ -36,12 +46,14 @@ func (v program) initCommand() *cobra.Command {
 			return v.init(dir, tools)
 		},
 	}
+	cmd.Flags().StringVar(&from, "from", "", "`PRODUCT` whose permissions are imported: claude-code")
 	cmd.Flags().StringArrayVar(
 		&tools,
 		"tools",
 		nil,
 		"`[ALIAS=]FILE` with the tools that an MCP server offers, or a model is given (repeatable)",
 	)
+	cmd.MarkFlagsMutuallyExclusive("from", "tools")
 	return cmd
 }
 
@@ -80,6 +92,40 @@ func (v program) init(dir string, flags []string) error {
 		where,
 		s.flags(),
 	)
+	return nil
+}
+
+// initFrom imports the permissions of a coding agent.
+func (v program) initFrom(product string, args []string) error {
+	if product != "claude-code" {
+		return fmt.Errorf("--from: %q is none of claude-code", product)
+	}
+	if len(args) == 0 {
+		return errors.New("--from claude-code needs its settings: init --from claude-code .claude/settings.json")
+	}
+	src, err := term.ReadFile(args[0], v.In)
+	if err != nil {
+		return err
+	}
+	in, err := permissions.ClaudeCode(src)
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	dir := "."
+	if len(args) > 1 {
+		dir = args[1]
+	}
+	files := []written{{agentFile, []byte(in.Agent)}, {"policies/imported.policy.yaml", []byte(in.Policy)}}
+	if err := writeAll(dir, files); err != nil {
+		return err
+	}
+	for _, f := range files {
+		fmt.Fprintf(v.Out, "wrote %s\n", filepath.Join(dir, filepath.FromSlash(f.name)))
+	}
+	fmt.Fprintln(v.Out, "\nNothing is more open than before. These are stricter:")
+	for _, loss := range in.Losses {
+		fmt.Fprintln(v.Out, "- "+term.Scrub(loss))
+	}
 	return nil
 }
 

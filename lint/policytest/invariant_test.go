@@ -48,8 +48,8 @@ func (d drawn) files() memory {
 	rule := "{id: r, match: {targets: [pay]" + d.pick("", "", ", annotations: {readOnlyHint: true}") + "}, " +
 		d.pick("approval: ", "deny: no, approval: ") + d.condition() + "}"
 	for _, id := range []string{"s", "t"} {
-		rule += "\n  - {id: " + id + ", approval: " + d.condition() + ", require: {stages: [{group: " + d.pick("g", "h") +
-			", people: " + d.pick("1", "2", "3") + "}]}}"
+		rule += "\n  - {id: " + id + ", approval: " + d.condition() + ", require: {stages: [{group: " +
+			d.pick("g", "h") + ", people: " + d.pick("1", "2", "3") + "}]}}"
 	}
 	text := "schema_version: \"1.0.0\"\npolicy_ref: p\napplies: implicit\nrules:\n  - " + rule + "\n"
 	m := memory{}

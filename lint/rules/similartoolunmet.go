@@ -26,7 +26,8 @@ func similarToolUnmet(p *lint.Pass) {
 	}
 	space := &p.Agent.ActionSpace
 	for _, t := range space.LocalTools {
-		add(listedTool{at: t.AliasRange, own: t.Approval != nil, called: policy.Called{Kind: policy.Tool, Target: t.Alias}})
+		called := policy.Called{Kind: policy.Tool, Target: t.Alias}
+		add(listedTool{at: t.AliasRange, own: t.Approval != nil, called: called})
 	}
 	for _, s := range space.MCPServers {
 		for _, t := range lint.Entries(s.AllowedTools) {
