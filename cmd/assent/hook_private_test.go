@@ -75,7 +75,7 @@ func TestHookBlocksWithAnotherKey(t *testing.T) {
 		"a damaged secret":              {damaged, "", true, "not a secret key"},
 		"a damaged secret, a new store": {damaged, "", false, "not a secret key"},
 		"another public key":            {nil, fresh.PublicKey(), true, "does not belong to the key beside it"},
-		"another pair":                  {func(string) string { return secret }, fresh.PublicKey(), true, "this store is signed by"},
+		"another pair":                  {func(string) string { return secret }, fresh.PublicKey(), true, "is signed by"},
 		"no public key":                 {nil, "-", true, ""},
 		"the right pair":                {nil, "", true, ""},
 	} {
