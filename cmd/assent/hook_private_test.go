@@ -72,12 +72,12 @@ func TestHookBlocksWithAnotherKey(t *testing.T) {
 		store  bool // a store exists before
 		says   string
 	}{
-		"a damaged secret":              {damaged, "", true, "not a secret key"},
-		"a damaged secret, a new store": {damaged, "", false, "not a secret key"},
-		"another public key":            {nil, fresh.PublicKey(), true, "does not belong to the key beside it"},
-		"another pair":                  {func(string) string { return secret }, fresh.PublicKey(), true, "this store is signed by"},
-		"no public key":                 {nil, "-", true, ""},
-		"the right pair":                {nil, "", true, ""},
+		"a damaged secret":     {damaged, "", true, "not a secret key"},
+		"damaged, a new store": {damaged, "", false, "not a secret key"},
+		"another public key":   {nil, fresh.PublicKey(), true, "does not belong to the key beside it"},
+		"another pair":         {func(string) string { return secret }, fresh.PublicKey(), true, "signed by"},
+		"no public key":        {nil, "-", true, ""},
+		"the right pair":       {nil, "", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("XDG_CONFIG_HOME", t.TempDir())

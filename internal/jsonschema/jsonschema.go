@@ -17,6 +17,7 @@ import (
 	"maps"
 	"math"
 	"net/url"
+	"sync"
 
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
@@ -24,8 +25,9 @@ import (
 // Schema is a compiled JSON Schema. It is safe for concurrent use.
 type Schema struct {
 	compiled func() *v5.Schema
-	raw      any  // the decoded schema, for quick and for explanations
-	embedded bool // a schema of ours, which quick can read
+	raw      any      // the decoded schema, for quick and for explanations
+	embedded bool     // a schema of ours, which quick can read
+	patterns sync.Map // compiled by quick, by their texts
 }
 
 // Failure is one thing that is wrong with a document.

@@ -20,16 +20,17 @@ func (s *Schema) quick(doc any) bool {
 	if !ok {
 		return false
 	}
-	q := quickly{root: root}
+	q := quickly{root: root, patterns: &s.patterns}
 
 	return q.valid(root, doc) && !q.unsure
 }
 
 // quickly validates a document. Its results count only if it is not unsure at the end.
 type quickly struct {
-	root   map[string]any
-	unsure bool
-	depth  int
+	root     map[string]any
+	patterns *sync.Map
+	unsure   bool
+	depth    int
 }
 
 // doubt makes the result unsure.
@@ -285,18 +286,15 @@ func (q *quickly) number(bound any) (n int) {
 	return n
 }
 
-// patterns holds the compiled patterns of our schemas, by their texts.
-var patterns sync.Map
-
 func (q *quickly) matches(pattern any, v string) bool {
 	text, _ := pattern.(string)
-	compiled, ok := patterns.Load(text)
+	compiled, ok := q.patterns.Load(text)
 	if !ok {
 		re, err := bounds.Compile(text)
 		if err != nil {
 			return q.doubt()
 		}
-		compiled, _ = patterns.LoadOrStore(text, re)
+		compiled, _ = q.patterns.LoadOrStore(text, re)
 	}
 
 	return compiled.(*regexp.Regexp).MatchString(v)

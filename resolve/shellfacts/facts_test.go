@@ -153,8 +153,10 @@ func BenchmarkOf(b *testing.B) {
 func TestGoes(t *testing.T) {
 	for line, want := range map[string]string{
 		"ls": "[] false", "cd src && cd ../lib; ls": "[src ../lib] false", "(cd a && bash -c 'cd b')": "[a b] false",
-		"cd": "[] true", "cd -": "[] true", "cd ~": "[] true", "cd $X": "[] true", "cd 'a b'": "[] true", "cd a b": "[] true",
-		"pushd a": "[] true", "env -C x git status": "[] true", "find . -execdir ls ';'": "[] true", "cd a; )": "[] true",
+		"cd": "[] true", "cd -": "[] true", "cd ~": "[] true", "cd $X": "[] true", "cd 'a b'": "[] true",
+		"cd a b":  "[] true",
+		"pushd a": "[] true", "env -C x git status": "[] true", "find . -execdir ls ';'": "[] true",
+		"cd a; )": "[] true",
 	} {
 		dirs, anywhere := Goes(line)
 		if got := fmt.Sprint(dirs, anywhere); got != want {
