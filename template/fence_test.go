@@ -1,9 +1,10 @@
 package template
 
 import (
+	"errors"
 	"io"
 	"os"
-	"strconv"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,24 +16,23 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// These tests check hazards of templates, with one test for each that was found in a library. A
-// template that mustache renders, with generated names, is the same message.
+// These tests check the isolation of mustache, with one test for each hazard found in it (see
+// the documentation of the dependency, section 4).
 
-// byMustache renders a template with mustache, as the standard defines it.
-func byMustache(t *Template, ctx Context, f *Facts) (string, error) {
-	var source strings.Builder
-	values := map[string]string{}
-	for i, p := range t.parts {
-		name, text := "t"+strconv.Itoa(i), p.text
-		if p.vari >= 0 {
-			shown, _ := f.text(ctx, t.vars[p.vari].ref)
-			text, _ = shown.Show(t.limit)
+// Whatever the author writes, mustache gets only variables named v0, v1, t2…
+func TestFenceMustacheSeesGeneratedNamesOnly(t *testing.T) {
+	generated := regexp.MustCompile(`^[vt][0-9]+$`)
+	rapid.Check(t, func(t *rapid.T) {
+		tmpl, _ := Parse("x" + templates().Draw(t, "text"))
+		for _, tag := range tmpl.engine.(*mustache.Template).Tags() {
+			if tag.Type() != mustache.Variable || !generated.MatchString(tag.Name()) {
+				t.Fatalf("mustache sees %s %q", tag.Type(), tag.Name())
+			}
 		}
-		values[name] = text
-		source.WriteString("{{{" + name + "}}}")
-	}
-
-	return mustache.RenderRaw(source.String(), true, values)
+		if src := strings.NewReplacer("{{{", "", "}}}", "").Replace(tmpl.source()); strings.ContainsAny(src, "{}") {
+			t.Fatalf("a brace of the author reaches mustache: %q", tmpl.source())
+		}
+	})
 }
 
 // templates generates texts full of tags, including broken ones.
@@ -122,6 +122,10 @@ func TestFencePartialsReadNoFiles(t *testing.T) {
 	if got != partial+" "+partial {
 		t.Errorf("rendered %q", got)
 	}
+	var b strings.Builder
+	if err := compile(partial).FRender(&b); err != nil || b.Len() != 0 {
+		t.Errorf("a partial that reached mustache gave %q, %v", b.String(), err)
+	}
 }
 
 // Names that are methods of the values' types must not call anything.
@@ -154,7 +158,10 @@ func TestFenceNumbersKeepTheirLexeme(t *testing.T) {
 	}
 }
 
-func TestMissingVariablesAreEmpty(t *testing.T) {
+// Mustache has a global variable that makes a missing name an error. It must have no effect.
+func TestFenceProcessWideStrictness(t *testing.T) {
+	mustache.AllowMissingVariables = false
+	defer func() { mustache.AllowMissingVariables = true }()
 	tmpl, _ := Parse("a{{tool_args.x}}b{{nope}}c{{agent_id}}")
 	m := tmpl.Render(LocalTool, &Facts{AgentID: "id"})
 	if m.Text != "abcid" || strings.Join(m.Missing, " ") != "tool_args.x nope" {
@@ -162,7 +169,7 @@ func TestMissingVariablesAreEmpty(t *testing.T) {
 	}
 }
 
-// Mustache escapes for HTML unless told otherwise; the message is plain text.
+// Mustache escapes for HTML by default; the message is plain text.
 func TestFenceNoHTMLEscaping(t *testing.T) {
 	tmpl, _ := Parse("{{tool_args.a}} {{{tool_args.a}}} {{&tool_args.a}}")
 	if got := tmpl.Render(LocalTool, &Facts{Args: parseJSON(t, `{"a":"<&'\">"}`)}).Text; got != `<&'"> <&'"> <&'">` {
@@ -170,7 +177,7 @@ func TestFenceNoHTMLEscaping(t *testing.T) {
 	}
 }
 
-// Nothing is printed to standard output, which a stdio protocol may use.
+// Mustache prints its own panics to standard output, which a stdio protocol may use.
 func TestFenceNothingOnStandardOutput(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -185,6 +192,35 @@ func TestFenceNothingOnStandardOutput(t *testing.T) {
 	w.Close()
 	if out, err := io.ReadAll(r); err != nil || len(out) != 0 {
 		t.Errorf("standard output got %q, %v", out, err)
+	}
+}
+
+type faulty struct{ panics bool }
+
+func (e faulty) FRender(out io.Writer, _ ...any) error {
+	io.WriteString(out, "half a mess")
+	if e.panics {
+		panic("broken")
+	}
+	return errors.New("broken")
+}
+
+// If mustache fails, the approver gets the same message.
+func TestFenceFailureLosesNoMessage(t *testing.T) {
+	if e := compile("{{"); e != nil {
+		t.Errorf("mustache accepted an open tag: %v", e)
+	}
+	for name, e := range map[string]engine{
+		"error":   faulty{},
+		"panic":   faulty{panics: true},
+		"refused": nil,
+	} {
+		tmpl, _ := Parse("Pay { {{tool_args.n}} } as {{agent_id}}")
+		tmpl.engine = e
+		got := tmpl.Render(LocalTool, &Facts{AgentID: "x", Args: parseJSON(t, `{"n":5}`)}).Text
+		if got != "Pay { 5 } as x" {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

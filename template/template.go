@@ -5,10 +5,18 @@
 // reports all other mustache syntax with its position, and it is printed unchanged. Values come
 // from the agent, so they are escaped by Escape: nothing in them can start a line, reorder text
 // or be invisible.
+//
+// cbroglie/mustache does the interpolation in isolation: it gets a generated text whose only
+// tags are {{{v0}}}, {{{v1}}}…, and a flat map of strings that are ready to show. It never gets
+// names, paths and values of the author or the agent.
 package template
 
 import (
+	"io"
+	"strconv"
 	"strings"
+
+	"github.com/cbroglie/mustache"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/safetext"
@@ -26,17 +34,20 @@ type Template struct {
 	vars    []variable
 	refs    []Ref
 	limit   int // maximum of characters for one value
+	engine  engine
 }
 
 // part is a part of the message: the author's text, which is safe to show, or one variable.
 type part struct {
 	text string
-	vari int // index into Template.vars; -1 for text
+	key  string // its name for mustache; empty for text that is written into the generated template
+	vari int    // index into Template.vars; -1 for text
 }
 
 // variable is one distinct name of a template.
 type variable struct {
 	name string
+	key  string
 	ref  reference
 }
 
@@ -56,6 +67,11 @@ type Problem struct {
 	Severity       diag.Severity
 }
 
+// engine is the part of *mustache.Template that Render uses.
+type engine interface {
+	FRender(out io.Writer, context ...any) error
+}
+
 // Parse parses a template. It never returns nil: anything but plain variables is reported and
 // printed unchanged.
 func Parse(text string) (*Template, []Problem) {
@@ -69,6 +85,7 @@ func Parse(text string) (*Template, []Problem) {
 	tokens, problems := tokenize(text)
 	t := &Template{}
 	t.assemble(tokens)
+	t.engine = compile(t.source())
 	return t, problems
 }
 
@@ -109,7 +126,7 @@ func (t *Template) assemble(tokens []token) {
 	var text strings.Builder
 	flush := func() {
 		if text.Len() > 0 {
-			t.parts = append(t.parts, part{text: safetext.Author(text.String()), vari: -1})
+			t.addText(safetext.Author(text.String()))
 			text.Reset()
 		}
 	}
@@ -123,15 +140,55 @@ func (t *Template) assemble(tokens []token) {
 		if !seen {
 			i = len(t.vars)
 			index[tok.text] = i
-			t.vars = append(t.vars, variable{name: tok.text, ref: refer(tok.text)})
+			t.vars = append(t.vars, variable{
+				name: tok.text,
+				key:  "v" + strconv.Itoa(i),
+				ref:  refer(tok.text),
+			})
 		}
 
 		t.refs = append(t.refs, Ref{Name: tok.text, Offset: tok.offset, Length: len(tok.text)})
-		t.parts = append(t.parts, part{vari: i})
+		t.parts = append(t.parts, part{key: t.vars[i].key, vari: i})
 	}
 
 	flush()
 	t.limit = valueLimit(len(t.refs))
+}
+
+// addText adds the author's text. Text with a brace could join an adjacent tag, so mustache
+// gets it as a value.
+func (t *Template) addText(s string) {
+	p := part{text: s, vari: -1}
+	if strings.ContainsAny(s, "{}") {
+		p.key = "t" + strconv.Itoa(len(t.parts))
+	}
+	t.parts = append(t.parts, p)
+}
+
+// source returns the template that mustache compiles, which has only brace-free text and
+// generated names.
+func (t *Template) source() string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.key == "" {
+			b.WriteString(p.text)
+			continue
+		}
+		b.WriteString("{{{" + p.key + "}}}")
+	}
+
+	return b.String()
+}
+
+// compile compiles a generated template with mustache: without escaping, and with partials from
+// an empty map instead of the disk. It returns nil if mustache refuses the text, which never
+// happens for generated ones; Render then joins the parts itself.
+func compile(source string) engine {
+	tmpl, err := mustache.ParseStringPartialsRaw(source, &mustache.StaticProvider{}, true)
+	if err != nil {
+		return nil
+	}
+	return tmpl
 }
 
 // Message is a rendered template. Show it in addition to the full arguments and the facts of
@@ -153,7 +210,7 @@ func (t *Template) Render(ctx Context, f *Facts) Message {
 		return Message{Text: text, Truncated: cut}
 	}
 	var m Message
-	values := make([]string, len(t.vars))
+	values := t.fixed()
 	for i := range t.vars {
 		v := &t.vars[i]
 		text, ok := f.text(ctx, v.ref)
@@ -164,21 +221,50 @@ func (t *Template) Render(ctx Context, f *Facts) Message {
 		if cut {
 			m.Truncated = append(m.Truncated, v.name)
 		}
-		values[i] = shown
+		values[v.key] = shown
 	}
 
-	m.Text = t.join(values)
+	m.Text = t.interpolate(values)
 	return m
 }
 
-// join returns the message with a value for each variable.
-func (t *Template) join(values []string) string {
+// fixed returns the values for the author's texts that mustache must not parse.
+func (t *Template) fixed() map[string]string {
+	values := make(map[string]string, len(t.vars))
+	for _, p := range t.parts {
+		if p.vari < 0 && p.key != "" {
+			values[p.key] = p.text
+		}
+	}
+	return values
+}
+
+// interpolate lets mustache insert the values. If that fails for any reason, the approver still
+// gets the message.
+func (t *Template) interpolate(values map[string]string) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = t.join(values)
+		}
+	}()
+	if t.engine == nil { // calling it would panic, with the same result
+		return t.join(values)
+	}
+	var b strings.Builder
+	if err := t.engine.FRender(&b, values); err != nil {
+		return t.join(values)
+	}
+	return b.String()
+}
+
+// join does the same as interpolate without mustache.
+func (t *Template) join(values map[string]string) string {
 	var b strings.Builder
 	for _, p := range t.parts {
-		if p.vari < 0 {
+		if p.key == "" {
 			b.WriteString(p.text)
 		} else {
-			b.WriteString(values[p.vari])
+			b.WriteString(values[p.key])
 		}
 	}
 

@@ -174,9 +174,9 @@ func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) 
 	if open, shut := strings.Count(m.Text, safetext.Isolate), strings.Count(m.Text, safetext.PopIsolate); open != shut {
 		t.Fatalf("%q, %q: isolates are not pairs in %q", text, hostile, m.Text)
 	}
-	facts := &Facts{AgentID: hostile, ToolName: hostile, Args: args}
-	if got, err := byMustache(tmpl, LocalTool, facts); got != m.Text {
-		t.Fatalf("%q, %q: %q, mustache writes %q, %v", text, hostile, m.Text, got, err)
+	byHand := &Template{parts: tmpl.parts, vars: tmpl.vars, limit: tmpl.limit}
+	if got := byHand.Render(LocalTool, &Facts{AgentID: hostile, ToolName: hostile, Args: args}).Text; got != m.Text {
+		t.Fatalf("%q, %q: mustache wrote %q, by hand it is %q", text, hostile, m.Text, got)
 	}
 }
 
