@@ -277,6 +277,12 @@ func (o *opening) saveRun(tx Tx, m Memory) error {
 
 // savePasts records the states that a request went through with an event.
 func (s *Service) savePasts(tx Tx, r *Request, e Event, now time.Time) {
+	if s.plans == nil { // upkeep has no plans, and only ends permits
+		if e.Type == EventPermitExpired || e.Type == EventExpired {
+			tx.DropPast(r.ID, condition.PastRan)
+		}
+		return
+	}
 	rules := s.plans.Past(r.Tenant)
 	if rules == nil || r.Question != nil || r.Agent.ID == AdministrationAgent {
 		return

@@ -320,7 +320,10 @@ func (q *question) choices(places [][]string, m *Matcher, level Truth) []box {
 		return []box{nil}
 	}
 	tests := newTests(m, q.reading.sem, q.a.patternsOf(q.reading.sem))
-	if money := slices.IndexFunc(tests, func(t test) bool { return t.money != nil }); money >= 0 {
+	isMoney := func(t test) bool { return t.money != nil }
+	if money := slices.IndexFunc(tests, isMoney); money >= 0 {
+		// A file can't have a second one. Both would have to be about the same of two places.
+		q.vague = q.vague || slices.ContainsFunc(tests[money+1:], isMoney)
 		return q.byCurrency(places, tests, tests[money].money, level)
 	}
 	return q.at(places, q.domainOf(tests, level))

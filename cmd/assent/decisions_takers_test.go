@@ -203,6 +203,7 @@ func notTakers() map[string]string {
 		"server/administration.compile":              "acts of administrators: no agent has a file there, and nothing loosens it",
 		"cmd/internal/rapcall.command.rapPlan":       "without an agent's file every operation may be called, and the tool asks",
 		"bench/internal/subject.(*Plan).Compile":     "measures the engine",
+		"store/storetest.newSpenders":                "tests stores: only they import it",
 		"server/candidate.(*files).load":             "decides nothing; it has the choices of the live plans, and its own test holds it",
 		"cmd/agf-validate.comparison.side":           "fix and lsp take --config, which their options come from",
 		"cmd/agf-validate.planning.posture":          "posture takes --config, and its own test holds it",
