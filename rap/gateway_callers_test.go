@@ -309,7 +309,7 @@ func TestGatewayWithoutItsDesk(t *testing.T) {
 	if got := known.result(); !strings.HasPrefix(got, "done") {
 		t.Errorf("result %q", got)
 	}
-	if got := forgotten.fails(); !strings.Contains(got, "known no more") {
+	if got := forgotten.fails(); !strings.Contains(got, "is not known any more") {
 		t.Errorf("result %q", got)
 	}
 	h.ran("write_file", 1)

@@ -30,7 +30,7 @@ func TestLinear(t *testing.T) {
 			}
 		}, false},
 		"a look at every byte for each byte": {func(n int) func() {
-			text, found := strings.Repeat("x", 20*n), 0
+			text, found := strings.Repeat("x", 80*n), 0
 			return func() {
 				for range n {
 					found += strings.Count(text, "xy")

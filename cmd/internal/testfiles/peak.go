@@ -52,6 +52,7 @@ func Peak(t *testing.T, name string, args ...string) (cmd *exec.Cmd, peak func()
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "peak")
 	cmd = exec.Command(PeakCommand, append([]string{file, name}, args...)...)
+	cmd.Env = append(os.Environ(), "GOGC=100") // that of the tests is another one
 
 	return cmd, func() int64 {
 		text, err := os.ReadFile(file)
