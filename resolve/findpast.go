@@ -365,7 +365,7 @@ func momentsOf(c *Call, goals []pastGoal) []time.Time {
 	for i := range goals {
 		start, _ := goals[i].test.Start(c.At)
 		for _, at := range []time.Time{start.Add(time.Second), start.Add(-time.Second)} {
-			if !at.After(c.At) && !slices.ContainsFunc(out, at.Equal) {
+			if at.Compare(c.At) <= 0 && !slices.ContainsFunc(out, at.Equal) {
 				out = append(out, at)
 			}
 		}

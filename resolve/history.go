@@ -106,7 +106,7 @@ func (v *pastView) add(t *condition.PastTest, group []string, currency string, o
 	}
 	for i := range v.call.History {
 		past, read := &v.call.History[i], &v.past[i]
-		if past.At.After(v.call.At) || past.At.Before(start) || past.At.Equal(start) && !atStart ||
+		if past.At.Compare(v.call.At) > 0 || past.At.Before(start) || past.At.Equal(start) && !atStart ||
 			!slices.Contains(past.States, t.State) {
 			continue
 		}

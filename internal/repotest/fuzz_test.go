@@ -18,6 +18,7 @@ func notForeign() map[string]string {
 	return map[string]string{
 		"diag.ParseSeverity":              "compares with three words",
 		"approval/ledger.ParseSigner":     "reads the server's own key",
+		"approval/ledger.ParsePublished":  "reads the server's own key",
 		"cmd/internal/term.ReadFile":      "reads the bytes and does not look at them",
 		"cmd/internal/term.ReadDecisions": "passes each line to resolve.ParseCall",
 		"internal/yamldoc.ReadDocument":   "is Parse with the limits of a document",

@@ -34,6 +34,7 @@ func longFuncs() map[string]string {
 		"server.newMetrics":                  "a table of metrics",
 		"server/openapi.rows":                "a table of meanings",
 		"store/storetest.Keyed":              "a table of cases",
+		"store/storetest.pasts":              "a table of rows and what is read of them",
 		"store/storetest.Run":                "a table of suites",
 		"store/storetest.Tampering":          "a table of cases",
 	}
