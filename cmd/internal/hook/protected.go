@@ -68,10 +68,10 @@ func (e *event) touchesFrom(dir, text string, files []string, changes, recursive
 	case !filepath.IsAbs(at):
 		at = filepath.Join(dir, at)
 	}
+	at = filepath.Clean(at)
 	real := text // below the directory of the call
 	if resolved, err := filepath.EvalSymlinks(at); err == nil {
-		if below, err := filepath.Rel(e.cwd, resolved); err == nil && resolved != filepath.Clean(at) &&
-			e.inDirectory(resolved) {
+		if below, err := filepath.Rel(e.cwd, resolved); err == nil && resolved != at && e.inDirectory(resolved) {
 			real = below
 		}
 		at = resolved
@@ -81,10 +81,11 @@ func (e *event) touchesFrom(dir, text string, files []string, changes, recursive
 			return name
 		}
 	}
+	inside, pattern := e.inDirectory(at), isGlob(text)
+	reaches := at != "/" && (!inside || changes && (recursive || filepath.Clean(text) != "."))
 	for _, file := range files {
-		if at == file || isGlob(text) && globs(at, file, changes || !e.inDirectory(at)) ||
-			at != "/" && (&resolve.Workspace{Root: filepath.Clean(at)}).Contains(file) &&
-				(!e.inDirectory(at) || changes && (filepath.Clean(text) != "." || recursive)) {
+		if at == file || pattern && globs(at, file, changes || !inside) || reaches && strings.HasPrefix(file, at) &&
+			(&resolve.Workspace{Root: at}).Contains(file) {
 			return file
 		}
 	}
