@@ -24,11 +24,13 @@ func Resolve(t testing.TB, answer func() [4]byte) {
 			_, _ = conn.WriteTo(reply(buf[:n], answer()), from)
 		}
 	}()
+	// A lookup that was given up may dial after the test. This dialer does not read DefaultResolver then.
+	dialer := net.Dialer{Resolver: &net.Resolver{}}
 	before := net.DefaultResolver
 	net.DefaultResolver = &net.Resolver{
 		PreferGo: true,
-		Dial: func(context.Context, string, string) (net.Conn, error) {
-			return net.Dial("udp", conn.LocalAddr().String())
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "udp", conn.LocalAddr().String())
 		},
 	}
 	t.Cleanup(func() {
