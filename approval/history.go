@@ -47,7 +47,15 @@ func (c *Compiled) pastCalls(
 	one.At = now
 	out := pastCalls{known: true}
 	seen := map[[2]string]bool{}
-	for _, h := range c.Plan.Histories(&one) {
+	histories := c.Plan.Histories(&one)
+	var reads []string
+	for _, h := range histories {
+		reads = append(reads, pathsOf(h.Test)...)
+	}
+	unknown := func(kept []string) func(path string) bool {
+		return func(path string) bool { return !slices.Contains(kept, path) }
+	}
+	for _, h := range histories {
 		found, err := read(c.pastQuery(&h, &one))
 		if err != nil {
 			return out, fmt.Errorf("read the past calls: %w", err)
@@ -55,6 +63,9 @@ func (c *Compiled) pastCalls(
 		marks := 0
 		for _, p := range found {
 			key := [2]string{p.ID, string(p.State)}
+			if p.Call.Kind != resolve.Delegation && slices.ContainsFunc(reads, unknown(p.Kept)) {
+				p.Call.Args = resolve.Raw(unreadablePast)
+			}
 			switch {
 			case p.State == PastRestored: // calls from before it may be missing
 				marks++
@@ -249,12 +260,24 @@ func (o *opening) findRun(tx Tx) error {
 // isRun reports whether an id is that of a run without a request.
 func isRun(id string) bool { return strings.HasPrefix(id, runPrefix) }
 
-// saveRun records that the call may run, if a rule may count it. m is what is remembered for the key.
-func (o *opening) saveRun(tx Tx, m Memory) error {
+// pastRun returns the record of a run of the call, and false if no rule may count it.
+func (o *opening) pastRun() (Past, bool) {
 	rules := o.s.plans.Past(o.in.Tenant)
 	call := rules.call(o.c.Agent.ID, &o.call)
 	p, counts := rules.ran("", &call, o.now)
-	if counts = counts && o.c.Agent.ID != AdministrationAgent; counts {
+
+	return p, counts && o.c.Agent.ID != AdministrationAgent
+}
+
+func (o *opening) counts() bool {
+	_, counts := o.pastRun()
+	return counts
+}
+
+// saveRun records that the call may run, if a rule may count it. m is what is remembered for the key.
+func (o *opening) saveRun(tx Tx, m Memory) error {
+	p, counts := o.pastRun()
+	if counts {
 		if err := o.findRun(tx); err != nil {
 			return err
 		}
@@ -276,7 +299,24 @@ func (o *opening) saveRun(tx Tx, m Memory) error {
 }
 
 // savePasts records the states that a request went through with an event.
-func (s *Service) savePasts(tx Tx, r *Request, e Event, now time.Time) {
+func (s *Service) savePasts(tx Tx, r *Request, e Event, now time.Time) error {
+	if e.Type == EventConsumed { // also if no rule counts it now
+		states, err := tx.PastOf(r.ID)
+		if err != nil {
+			return err
+		}
+		for _, p := range states {
+			if p.State == condition.PastRan && p.Ends != nil {
+				p.Ends = nil
+				tx.SavePast(p)
+			}
+		}
+	}
+	s.savePast(tx, r, e, now)
+	return nil
+}
+
+func (s *Service) savePast(tx Tx, r *Request, e Event, now time.Time) {
 	if s.plans == nil { // upkeep has no plans, and only ends permits
 		if e.Type == EventPermitExpired || e.Type == EventExpired {
 			tx.DropPast(r.ID, condition.PastRan)

@@ -24,6 +24,9 @@ func (o *opening) remembered(tx Tx) (bool, error) {
 	if m.Digest != o.digest() {
 		return false, ErrKeyReuse
 	}
+	if m.Grant != "" && o.ran == "" && o.counts() { // that run has ended, and this is another one
+		return false, nil
+	}
 	if m.Grant != "" {
 		return o.grantedBefore(tx, m.Grant)
 	}

@@ -18,6 +18,9 @@ type Past struct {
 	Until time.Time // when no rule can count the call any more, so that it may be deleted
 	// Call has the names of the call, and those arguments that rules test. At and States are not used.
 	Call resolve.PastCall
+	// Kept lists the paths of the arguments that rules tested when the call was recorded. Other arguments
+	// are not known.
+	Kept []string
 }
 
 // PastRestored is the state of the mark that a restore leaves for a tenant: calls from before it may be

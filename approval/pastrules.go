@@ -154,6 +154,9 @@ func (p *PastRules) past(
 	out := Past{ID: id, State: state, At: at, Until: until, Call: *call}
 	out.Call.At, out.Call.States = time.Time{}, nil
 	out.Call.Args = p.tested(call)
+	if p != nil {
+		out.Kept = p.paths
+	}
 
 	return out, ok
 }
@@ -173,7 +176,7 @@ func (p *PastRules) call(agent string, c *resolve.Call) resolve.PastCall {
 // mostTested limits the arguments that are kept of a past call, in bytes.
 const mostTested = 64 << 10
 
-// unreadablePast replaces arguments that are too large to keep. It is not JSON, so tests of it are unknown.
+// unreadablePast replaces arguments that are too large to keep, or of which some were not kept. It is not JSON, so tests of it are unknown.
 const unreadablePast = "-"
 
 // tested returns the arguments of a call that rules test. A path may be the name of an argument, or lead

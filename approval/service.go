@@ -171,7 +171,9 @@ func (s *Service) append(tx Tx, tenant string, now time.Time, r *Request, events
 			tx.SealFirst()
 		}
 		if r != nil {
-			s.savePasts(tx, r, e, now)
+			if err := s.savePasts(tx, r, e, now); err != nil {
+				return err
+			}
 		}
 		record, err := s.seal(tenant, now, e)
 		if err != nil {

@@ -96,7 +96,8 @@ func newlyApproved(c *call) bool { return c.Approval != nil && !c.Approval.Taken
 func (d *decider) rule(c *call, v hold.Verdict) durable.Ruling {
 	s := d.servers[c.Part.Server]
 	approved := newlyApproved(c) || c.Approval != nil && c.Approval.Binding == v.Binding
-	agreed := c.Approval != nil || c.Part.Agreed
+	// The service also lets calls run that only it may decide, which nobody has agreed to.
+	agreed := c.Part.Agreed || c.Approval != nil && c.Approval.By != ""
 
 	switch {
 	case v.Outcome != resolve.Allow && v.Outcome != resolve.Ask:
@@ -105,7 +106,7 @@ func (d *decider) rule(c *call, v hold.Verdict) durable.Ruling {
 		return refusing(whyNotReached, "the tool server is not registered any more")
 	case v.Outcome == resolve.Ask && !approved:
 		return d.asking(durable.Ruling{Do: durable.Approve, Verdict: v})
-	case v.Outcome == resolve.Allow && c.Part.Destroys && !s.TrustDestructive && !agreed:
+	case c.Part.Destroys && !s.TrustDestructive && !agreed:
 		c.Deadline = later(c.Deadline, d.now().Add(d.cfg.ChoiceWithin+time.Minute))
 		return d.asking(durable.Ruling{Do: durable.Question, Within: d.cfg.ChoiceWithin})
 	}

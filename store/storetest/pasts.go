@@ -65,7 +65,7 @@ func pasts(t *testing.T, db Database) {
 		named(3, resolve.PastCall{AgentID: "acme.b", Session: "s2", Kind: resolve.Delegation, Agent: "books"}),
 		past(4),
 	}
-	all[4].Ends = &ends
+	all[4].Ends, all[4].Kept = &ends, []string{"amount", "currency.code"}
 	other := past(5)
 	other.State = condition.PastAsked
 	savePasts(t, s, append(slices.Clone(all), other)...)

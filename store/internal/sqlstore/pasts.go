@@ -51,6 +51,7 @@ func encodePast(p *approval.Past) []byte {
 	container, name := p.Container()
 	for _, text := range [...]string{
 		c.AgentID, c.Principal, c.Session, string(c.Kind), container, name, c.ServerRef, string(c.Args),
+		strings.Join(p.Kept, "\x00"),
 	} {
 		out = append(binary.AppendUvarint(out, uint64(len(text))), text...)
 	}
@@ -67,7 +68,7 @@ func decodePast(body []byte, p *approval.Past) bool {
 		}
 		times[i], body = n, body[size:]
 	}
-	var texts [8]string
+	var texts [9]string
 	for i := range texts {
 		n, size := binary.Uvarint(body)
 		if size <= 0 || n > uint64(len(body)-size) {
@@ -85,6 +86,9 @@ func decodePast(body []byte, p *approval.Past) bool {
 	c.ServerRef = texts[6]
 	if texts[7] != "" {
 		c.Args = resolve.Raw(texts[7])
+	}
+	if texts[8] != "" {
+		p.Kept = strings.Split(texts[8], "\x00")
 	}
 	container, name := texts[4], texts[5]
 	switch c.Kind {
