@@ -269,11 +269,6 @@ func (o *opening) pastRun() (Past, bool) {
 	return p, counts && o.c.Agent.ID != AdministrationAgent
 }
 
-func (o *opening) counts() bool {
-	_, counts := o.pastRun()
-	return counts
-}
-
 // saveRun records that the call may run, if a rule may count it. m is what is remembered for the key.
 func (o *opening) saveRun(tx Tx, m Memory) error {
 	p, counts := o.pastRun()

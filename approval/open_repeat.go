@@ -24,10 +24,10 @@ func (o *opening) remembered(tx Tx) (bool, error) {
 	if m.Digest != o.digest() {
 		return false, ErrKeyReuse
 	}
-	if m.Grant != "" && o.ran == "" && o.counts() { // that run has ended, and this is another one
-		return false, nil
-	}
 	if m.Grant != "" {
+		if _, counts := o.pastRun(); counts && o.ran == "" { // that run has ended, and this is another one
+			return false, nil
+		}
 		return o.grantedBefore(tx, m.Grant)
 	}
 	if isRun(m.Request) { // it is decided again

@@ -176,7 +176,8 @@ func (p *PastRules) call(agent string, c *resolve.Call) resolve.PastCall {
 // mostTested limits the arguments that are kept of a past call, in bytes.
 const mostTested = 64 << 10
 
-// unreadablePast replaces arguments that are too large to keep, or of which some were not kept. It is not JSON, so tests of it are unknown.
+// unreadablePast replaces arguments that are too large to keep, or of which some were not kept. It
+// is not JSON, so tests of it are unknown.
 const unreadablePast = "-"
 
 // tested returns the arguments of a call that rules test. A path may be the name of an argument, or lead
