@@ -21,7 +21,7 @@ const runPrefix = "run_"
 // pastCalls are the past calls that the rules read for one call.
 type pastCalls struct {
 	all   []Past
-	known bool // there are neither too many, nor may some be missing
+	known bool // false if there are too many, or a restore lost some
 }
 
 // without returns the calls except those with some ids.
@@ -295,32 +295,15 @@ func (o *opening) saveRun(tx Tx, m Memory) error {
 
 // savePasts records the states that a request went through with an event.
 func (s *Service) savePasts(tx Tx, r *Request, e Event, now time.Time) error {
-	if e.Type == EventConsumed { // also if no rule counts it now
-		states, err := tx.PastOf(r.ID)
-		if err != nil {
-			return err
-		}
-		for _, p := range states {
-			if p.State == condition.PastRan && p.Ends != nil {
-				p.Ends = nil
-				tx.SavePast(p)
-			}
-		}
-	}
-	s.savePast(tx, r, e, now)
-	return nil
-}
-
-func (s *Service) savePast(tx Tx, r *Request, e Event, now time.Time) {
 	if s.plans == nil { // upkeep has no plans, and only ends permits
 		if e.Type == EventPermitExpired || e.Type == EventExpired {
 			tx.DropPast(r.ID, condition.PastRan)
 		}
-		return
+		return nil
 	}
 	rules := s.plans.Past(r.Tenant)
 	if rules == nil || r.Question != nil || r.Agent.ID == AdministrationAgent {
-		return
+		return nil
 	}
 	call := rules.call(r.Agent.ID, &r.Current().Call)
 	save := func(state condition.PastState) {
@@ -328,11 +311,13 @@ func (s *Service) savePast(tx Tx, r *Request, e Event, now time.Time) {
 			tx.SavePast(p)
 		}
 	}
-	run := func(ends *time.Time) {
-		if p, counts := rules.ran(r.ID, &call, now); counts {
+	run := func(ends *time.Time) (counts bool) {
+		p, counts := rules.ran(r.ID, &call, now)
+		if counts {
 			p.Ends = ends
 			tx.SavePast(p)
 		}
+		return counts
 	}
 	switch e.Type {
 	case EventOpened:
@@ -341,7 +326,9 @@ func (s *Service) savePast(tx Tx, r *Request, e Event, now time.Time) {
 		save(condition.PastApproved)
 		run(&r.Permit.Expires) // a reservation
 	case EventConsumed:
-		run(nil)
+		if !run(nil) {
+			return keepRun(tx, r.ID)
+		}
 	case EventRequestDenied:
 		save(condition.PastDenied)
 	case EventPermitExpired:
@@ -355,6 +342,21 @@ func (s *Service) savePast(tx Tx, r *Request, e Event, now time.Time) {
 			save(condition.PastExpired)
 		}
 	}
+
+	return nil
+}
+
+// keepRun makes the reservation of a call that has run a run, although no rule counts it at the moment.
+func keepRun(tx Tx, id string) error {
+	states, err := tx.PastOf(id)
+	for _, p := range states {
+		if p.State == condition.PastRan && p.Ends != nil {
+			p.Ends = nil
+			tx.SavePast(p)
+		}
+	}
+
+	return err
 }
 
 // recount decides an approved call again with the calls that ran in the meantime. It returns a step that
@@ -391,7 +393,7 @@ type CountedError struct{ Decision resolve.Decision }
 
 // Error names the outcome and the rules.
 func (e *CountedError) Error() string {
-	does := "want people to be asked again"
+	does := "require a new approval"
 	if e.Decision.Outcome == resolve.Deny {
 		does = "deny the call now"
 	}
@@ -422,8 +424,8 @@ func figuresText(d *resolve.Decision) string {
 }
 
 // saveOutcome records how a run ended, as its runtime reports it. The first report counts. A report about
-// a call that is not known to have run records nothing. After a report, the key of an allowed call stands
-// for another run.
+// a call that is not known to have run records nothing. After a report, using the key of an allowed call
+// again counts as a new run.
 func (r *reporting) saveOutcome(tx Tx, of *Request, now time.Time) error {
 	rules := r.s.plans.Past(r.in.Tenant)
 	if rules == nil || r.in.Report == Observed {

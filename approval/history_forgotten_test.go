@@ -63,3 +63,53 @@ func TestAKeyUnderAStandingApprovalCountsAgain(t *testing.T) {
 		t.Errorf("%d of %d runs are recorded", recorded, runs)
 	}
 }
+
+// TestARunIsKeptWhileNoRuleCountsIt: a permit that is used while no rule counts the call is no
+// reservation any more, so the run counts when a rule does again.
+func TestARunIsKeptWhileNoRuleCountsIt(t *testing.T) {
+	h := newHarness(t)
+	counting := func(target string) string {
+		return countedHead + `  - {id: ask, match: {targets: [pay]}, approval: true}
+  - id: once
+    match: {targets: [quote]}
+    when: {history: [{of: {targets: [` + target + `]}, within: 1h, count: {gte: 1}}]}
+    deny: once
+`
+	}
+	h.plans.set(t, counting("pay"))
+	call := amount("pay", 1, 5)
+	first := h.asked(call)
+	h.vote(first, "cy", approval.Approve, approval.VoteApproved)
+	h.plans.set(t, counting("trade"))
+	others := h.plans.Past("t")
+	h.plans.set(t, counting("pay"))
+	h.plans.counting = others // as if the file of another agent with the rule had been removed
+	_, err := h.consume(first, call, "x")
+	must(t, err)
+	h.plans.counting = nil
+	h.pass(16 * time.Minute) // longer than a permit
+	h.opens(resolve.Deny, tool("quote", `{}`))
+}
+
+// TestAnOutcomeIsOfTheCallThatWasOpened: an identical call that waits for people does not get the
+// outcome of the one that ran.
+func TestAnOutcomeIsOfTheCallThatWasOpened(t *testing.T) {
+	h := newHarness(t)
+	h.plans.set(t, countedHead+`  - {id: ask, match: {targets: [pay]}, approval: true}
+  - id: once
+    match: {targets: [quote]}
+    when: {history: [{of: {targets: [pay]}, state: succeeded, within: 1h, count: {gte: 1}}]}
+    deny: once
+`)
+	call := amount("pay", 1, 5)
+	first := h.asked(call, keyed("a"))
+	h.vote(first, "cy", approval.Approve, approval.VoteApproved)
+	_, err := h.consume(first, call, "x")
+	must(t, err)
+	h.pass(time.Second)
+	h.asked(call, keyed("b"))
+	must(t, h.s.Report(t.Context(), approval.ReportInput{
+		Tenant: "t", Asker: runner(), Agent: "desk", Call: call, Report: approval.Returned, Opened: "a", Key: "r",
+	}))
+	h.opens(resolve.Deny, tool("quote", `{}`))
+}

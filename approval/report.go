@@ -156,19 +156,26 @@ func (r *reporting) run(tx Tx) error {
 	return r.s.append(tx, r.in.Tenant, now, nil, r.event(of))
 }
 
-// request returns the request for the reported call. If the binding leads to none, because the
-// files have changed or people edited the call, it looks the request up by the key Opened. It
+// request returns the request for the reported call: the one that was opened with the key Opened, or
+// the latest one with the binding, which is another one if an identical call was opened since. It
 // returns nil if no request is known.
 func (r *reporting) request(tx Tx) (*Request, error) {
 	of, err := tx.Latest(r.binding)
-	if err != nil || of != nil && of.AskedBy(r.in.Asker) {
-		return of, err
+	if err != nil {
+		return nil, err
+	}
+	if of != nil && !of.AskedBy(r.in.Asker) {
+		of = nil
 	}
 	if r.in.Opened == "" {
-		return nil, nil
+		return of, nil
+	}
+	named, err := r.opened(tx)
+	if named == nil && of != nil && (err == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrKeyReuse)) {
+		return of, nil
 	}
 
-	return r.opened(tx)
+	return named, err
 }
 
 func (r *reporting) opened(tx Tx) (*Request, error) {

@@ -26,6 +26,8 @@ type generation struct {
 	choice   *choice
 	errors   []diag.Finding // see Plans.Errors
 	past     *approval.PastRules
+	// counting are the agents in force, and the last plans of those that can't be used now.
+	counting map[string]*approval.Compiled
 
 	files   map[string]bool
 	members map[string]*member // by path
@@ -79,7 +81,15 @@ func (l *loader) compile() *generation {
 			g.nameless = append(g.nameless, &UnusableError{File: p.File, Why: p.Why})
 		}
 	}
-	g.past = approval.NewPastRules(g.agents)
+	g.counting = maps.Clone(g.agents)
+	if len(g.unusable)+len(g.nameless) > 0 { // their rules count what other agents do in the meantime
+		for id, c := range l.before.counting {
+			if g.counting[id] == nil {
+				g.counting[id] = c
+			}
+		}
+	}
+	g.past = approval.NewPastRules(g.counting)
 	return g
 }
 
