@@ -33,7 +33,6 @@ type PastQuery struct {
 	State condition.PastState
 	From  time.Time // the calls at or after it
 	Now   time.Time // reservations that have ended by then are left out
-	Not   string    // the id of calls that are left out
 	Limit int       // the most calls that are returned
 
 	Agent     string

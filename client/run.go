@@ -60,7 +60,7 @@ func expiredText(r *approval.Request) string {
 	case approval.ByPlanChange:
 		return "Not run. It was approved, and the rules changed before it ran. It may be asked again."
 	case approval.ByHistory:
-		return "Not run. It was approved, and calls that ran in the meantime count, too. It may be asked again."
+		return "Not run. It was approved, and calls that ran since then used up a limit. It may be asked again."
 	case approval.BySupersede:
 		return "Not run. A newer request stands in its place."
 	case approval.ByRequester:

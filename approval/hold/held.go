@@ -88,7 +88,7 @@ func reasonOf(r *approval.Request) string {
 	case r.Cause == approval.ByPlanChange:
 		return "it was approved, and the rules changed before it ran"
 	case r.Cause == approval.ByHistory:
-		return "it was approved, and calls that ran in the meantime count for the rules"
+		return "it was approved, and calls that ran since then used up a limit"
 	case r.Cause == approval.BySupersede:
 		return "a newer request stands in its place"
 	}

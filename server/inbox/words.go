@@ -89,7 +89,7 @@ func stateWords(r *approval.Request) string {
 		approval.BySupersede:  "a newer request stands in its place",
 		approval.ByPermitAge:  "it was approved, but not used in time",
 		approval.ByPlanChange: "the rules changed after it was approved",
-		approval.ByHistory:    "calls that ran after it was approved count for the rules",
+		approval.ByHistory:    "calls that ran after it was approved used up a limit",
 		approval.ByLateDeny:   "it was approved, then denied before it ran",
 		approval.ByConsume:    "it ran, once",
 		approval.ByChoice:     "a person picked one of its choices",

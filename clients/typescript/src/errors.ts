@@ -112,7 +112,7 @@ function expired(r: Request): string {
     case "plan_changed":
       return "Not run. It was approved, and the rules changed before it ran. It may be asked again.";
     case "history":
-      return "Not run. It was approved, and calls that ran in the meantime count, too. It may be asked again.";
+      return "Not run. It was approved, and calls that ran since then used up a limit. It may be asked again.";
     case "superseded":
       return "Not run. A newer request stands in its place.";
     case "requester":

@@ -67,7 +67,7 @@ func Answers() []Entry {
 			"ask again, and run at once"},
 		{"the rules changed before it ran", "policies, the agent's file or the tool changed after the approval",
 			"ask again under the new rules"},
-		{"calls that ran in the meantime count, too", "a rule counts past calls (`history`), and others ran after the approval",
+		{"calls that ran since then used up a limit", "a rule counts past calls (`history`), and others ran after the approval",
 			"ask again; the reasons of the new decision have the figures"},
 		{"Not run. A newer request stands in its place", "the runtime replaced the request", "answer the newer one"},
 		{"Not run. The request was taken back", "the runtime cancelled it", "nothing"},

@@ -141,9 +141,6 @@ func pastQuery(tenant string, q approval.PastQuery) (sql string, args []any) {
 			where = append(where, key[0]+" <> ''") // the condition of its index
 		}
 	}
-	if q.Not != "" {
-		where = append(where, "id <> "+arg(plain(q.Not)))
-	}
 	if q.Target != nil {
 		container, name := (&approval.Past{Call: *q.Target}).Container()
 		equal("kind", string(q.Target.Kind))

@@ -111,7 +111,7 @@ def _ended(r: Request) -> str:
         "late_deny": late + " Do not try it again.",
         "permit_age": "Not run. It was approved, and the approval was not used in time. That is no denial.",
         "plan_changed": "Not run. It was approved, and the rules changed before it ran. It may be asked again.",
-        "history": "Not run. It was approved, and calls that ran in the meantime count, too. It may be asked again.",
+        "history": "Not run. It was approved, and calls that ran since then used up a limit. It may be asked again.",
         "superseded": "Not run. A newer request stands in its place.",
         "requester": back,
     }.get(cause, f"Not run. The request expired ({cause}).")
