@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Standing is what standing approvals of all kinds have in common: grants, session grants of RAP, and
+// Standing holds the fields that standing approvals of all kinds share: grants, session grants of RAP, and
 // rules of the agent loop. Each kind also compares what only it has, such as arguments or a thread.
 type Standing struct {
 	// Basis is what must be the same as when the approval was given, such as the plan, the agent, the

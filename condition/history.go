@@ -64,7 +64,7 @@ func PastStates() []PastState {
 	return []PastState{PastAsked, PastApproved, PastDenied, PastExpired, PastRan, PastSucceeded, PastFailed}
 }
 
-// Measure is what a test of the history computes from the past calls that it selects.
+// Measure is a number or a fact that a test of the history computes from the past calls that it selects.
 type Measure string
 
 // The measures.

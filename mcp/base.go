@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// base is what all parts of a gateway share: its configuration, the callers and servers that it
+// base holds what all parts of a gateway share: its configuration, the callers and servers that it
 // knows, the key of what it seals, and the records of the ledger that are being written.
 type base struct {
 	cfg     Config

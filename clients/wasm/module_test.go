@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/internal/testtier"
 )
 
-// mostBytes is the size of the module that people are told.
+// mostBytes limits the size of the module; the documentation names it.
 const mostBytes = 17_100_000 // with the time zones and the tables of international host names
 
 // module is the engine in a runtime that nobody here wrote.

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Goal is what approvals are meant to require.
+// Goal describes what approvals must require.
 type Goal struct {
 	// AtLeast is the number of distinct members of each group, by its name, without whom no approval is
 	// possible.

@@ -21,7 +21,7 @@ type Import struct {
 	Losses        []string // sentences about what is stricter than the list
 }
 
-// list is what happens to calls that a rule of a permission list matches.
+// list is the outcome of calls that a rule of a permission list matches.
 type list string
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// Entry is what to do about one message.
+// Entry describes what to do about one message.
 type Entry struct {
 	Message string // its text up to what differs each time, or a code
 	Meaning string
