@@ -132,13 +132,13 @@ func TestJoinIsTheLeastUpperBound(t *testing.T) {
 		if policy.Tighter(c, a) && policy.Tighter(c, b) {
 			holds(t, "least", policy.Tighter(c, joined))
 		}
+		ordered := policy.Tighter(a, b)
 		above := a.Join(c)
 		holds(t, "monotone", policy.Tighter(above.Join(b), joined))
-		holds(
-			t,
-			"ordered exactly when the join is the tighter one",
-			policy.Tighter(a, b) == reflect.DeepEqual(joined, a),
-		)
+		// The join also has the alternatives of b, which change nothing if a requires as much.
+		same := policy.Tighter(a, joined)
+		a.AnyOf, joined.AnyOf = nil, nil
+		holds(t, "ordered exactly when the join is the tighter one", ordered == (same && reflect.DeepEqual(joined, a)))
 	})
 }
 
